@@ -1,15 +1,16 @@
-"""``xgb.cv`` and ``lgb.cv`` with our objectives, on folds of whole queries. CatBoost's: test_catboost_refusals.py."""
+"""``xgb.cv`` and ``lgb.cv`` with our objectives, on folds of whole queries; refusals.toml has what they refuse."""
 
 import numpy as np
 import pytest
 from generated import ranking
+from sklearn.model_selection import GroupKFold
 
-from ltr_objectives import LTRError, evaluate
+from ltr_objectives import evaluate
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 
 X, LABELS, QID = ranking(6, queries=45)
 GROUP = np.bincount(QID)
-FOLDS = [(np.flatnonzero(k != QID % 3), np.flatnonzero(k == QID % 3)) for k in range(3)]
+FOLDS = [*GroupKFold(3).split(X, groups=QID)]
 XGB = {"max_depth": 3, "nthread": 1, "min_child_weight": 1e-3, "disable_default_eval_metric": 1}
 LGB = {
     "num_leaves": 7, "verbose": -1, "num_threads": 1, "deterministic": True, "force_col_wise": True, "metric": "None",
@@ -34,29 +35,13 @@ def test_xgboost():
     assert len(d.slice(np.flatnonzero(QID < 9), allow_groups=True).get_weight()) == 0  # xgb.cv ignores weights by query
 
 
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-@pytest.mark.parametrize("by_row", ["labels", "propensity", "position"])
-def test_what_is_given_by_row_for_all_rows_is_refused(library, by_row):
-    train, ones = pytest.importorskip(library), np.ones(len(X))
-    given = {"labels": {"revenue": ones}} if by_row == "labels" else {by_row: ones}
-    text = "lambdamart[revenue]" if by_row == "labels" else "lambdamart"
-    if library == "xgboost":
-        of_all = XGB, train.DMatrix(X, LABELS, qid=QID)
-        how = {"nfold": 3, "shuffle": False, "obj": xgboost_objective(text, **given)}
-    else:
-        of_all = {**LGB, "objective": lightgbm_objective(text, **given)}, train.Dataset(X, LABELS, group=GROUP)
-        how = {"folds": FOLDS}
-    with pytest.raises(LTRError, match=rf"{by_row}.* has {len(X)} (rows|entries)"):
-        train.cv(*of_all, 2, **how)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_lightgbm(weighted):
     lgb = pytest.importorskip("lightgbm")
     weight = np.linspace(1, 2, len(QID)) if weighted else None
     params = {**LGB, "objective": lightgbm_objective("yetiloss:map")}
     data = lgb.Dataset(X, LABELS, group=GROUP, weight=weight)
-    record = lgb.cv(dict(params), data, 6, folds=FOLDS, feval=lightgbm_metric("map"))
+    record = lgb.cv(dict(params), data, 6, folds=GroupKFold(3), feval=lightgbm_metric("map"))
     values = []
     whole = lgb.Dataset(X, LABELS, group=GROUP, free_raw_data=False).construct()  # for the same bins
     for learn, test in FOLDS:
@@ -71,22 +56,3 @@ def test_lightgbm(weighted):
         values.append(evaluate("map", scores, LABELS[test], qid=QID[test], weight=held_out))
     [mean] = [v for name, v in record.items() if name.endswith("map-mean")]
     assert mean[-1] == pytest.approx(np.mean(values), abs=1e-9)
-
-
-def test_lightgbm_s_folds_that_cut_queries_are_refused():
-    lgb = pytest.importorskip("lightgbm")
-    model_selection = pytest.importorskip("sklearn.model_selection")
-    params = {**LGB, "objective": lightgbm_objective("yetiloss:map")}
-
-    def cv(**options):
-        return lgb.cv(dict(params), lgb.Dataset(X, LABELS, group=GROUP), 2, feval=lightgbm_metric("map"), **options)
-
-    rows = np.arange(len(X))
-    for wrong in (
-        {"nfold": 3, "stratified": False},
-        {"nfold": 3},
-        {"folds": [(rows[:-5], rows[-5:])]},
-    ):
-        with pytest.raises(LTRError, match="cuts queries in two"):
-            cv(**wrong)
-    assert len(cv(folds=model_selection.GroupKFold(3))) == 2

@@ -9,8 +9,8 @@ from oracles.references import reference
 from rankers import LIBRARIES, fold, ranker
 from trainings import through_the_callable
 
-from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
-from ltr_objectives.adapters import bagged, catboost_objective
+from ltr_objectives import LTRWarning, Mixture, Preferences, RankNet, Subsample
+from ltr_objectives.adapters import catboost_objective
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 
@@ -136,10 +136,6 @@ def test_the_estimators_train_what_the_callables_train(library):
     assert list(found.evals_result_["validation_0"]) == ["map"]
     margin = scores[pairs[:, 0]] - scores[pairs[:, 1]]
     assert (margin > 0).mean() > 0.7
-    mixed = ranker(library, Mixture([objective, "yetiloss:ndcg"])).fit(data.X, data.y, qid=data.qid)
-    assert not np.allclose(mixed.predict(data.X), scores)
-    with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
-        bagged(ranker(library, objective), data.X, wins, qid=data.qid, bags=2)
 
 
 def test_a_mixture_adds_the_gradients_of_pairs_and_labels(rng):
