@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from rankers import LIBRARIES, fold, query_weights, ranker, ranker_class
 
-from ltr_objectives import LTRError, LTRWarning
+from ltr_objectives import LTRError
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.libraries import PRIVATE
 
@@ -135,11 +135,6 @@ def test_weights_never_abort_xgboost():
 def test_xgboost_s_linear_model_trains_without_early_stopping():
     linear = ranker("xgboost", booster="gblinear", max_depth=None)
     assert linear.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL).best_iteration_ == 8
-
-
-def test_a_limit_that_forbids_every_split_is_warned_of():
-    with pytest.warns(LTRWarning, match="min_child_weight=10000"):
-        ranker("xgboost", min_child_weight=1e4).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
 @pytest.mark.parametrize("save_best", [False, True])
