@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: machine code for this processor, and a README whose links lead somewhere.
+"""Machine code in the wheel, and a README whose links lead somewhere: beyond what pyproject.toml can say.
 
 A wheel has the machine code of all kernels, for one version of Python and numba. ``NUMBA_CPU_NAME=x86-64-v3`` with an
 empty ``NUMBA_CPU_FEATURES``, or ``NUMBA_CPU_NAME=generic``, compiles for other machines than this one.
@@ -31,12 +31,12 @@ class WithMachineCode(build_py):
     """Copy the modules, and compile their kernels beside them."""
 
     def run(self) -> None:
+        folder = Path(self.build_lib).resolve()
+        if not self.editable_mode:  # files of an earlier build, which may be gone or newer than their source
+            shutil.rmtree(folder / "ltr_objectives", ignore_errors=True)
         super().run()
         if self.editable_mode:
             return
-        folder = Path(self.build_lib).resolve()
-        for old in folder.glob("ltr_objectives/numba-*"):
-            shutil.rmtree(old)
         path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
         environment = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         subprocess.run(

@@ -144,7 +144,7 @@ def render(public: str, thing: Any) -> str:
 
 
 def members(thing: Any) -> list[str] | None:
-    """What to show of a class: all of a base class; of an objective or metric what its text names; else what is new."""
+    """List the members of a class to show: all of a base class, those that a text names of ours, else the new ones."""
     if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
         return None
     if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
@@ -253,7 +253,7 @@ def what_it_is(thing: Any) -> str:
 
 
 def conventions_table() -> str:
-    """What each metric changes for the convention of each library."""
+    """Tabulate the options that each metric changes for the convention of each library."""
     lines = ["| metric | convention | sets |", "|---|---|---|"]
     for public, thing in registered("metrics").items():
         for library, settings in thing.conventions.items():

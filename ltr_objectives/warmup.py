@@ -1,11 +1,14 @@
-"""Compile every kernel and keep the machine code: ``python -m ltr_objectives.warmup``.
+"""Compile every kernel into the package: ``python -m ltr_objectives.warmup``.
 
-An installation runs this, so that nothing is compiled later. Run it again after an upgrade of numba alone.
+An installation runs this, so that nothing is compiled later. Run it again after an upgrade of numba alone. If the
+package is read-only, the machine code is kept in the user's folder, or in that of ``NUMBA_CACHE_DIR``.
 """
+
+import os
+from pathlib import Path
 
 import numpy as np
 
-from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
@@ -40,5 +43,10 @@ def warm_up() -> None:
 
 
 if __name__ == "__main__":
+    package = Path(__file__).parent
+    if os.access(package, os.W_OK):
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(package.parent))
     warm_up()
+    from ltr_objectives.kernels import _compiler  # loads numba, which reads the variable
+
     print(f"cache: {_compiler.CACHE or 'none, no folder is writable'}")

@@ -54,7 +54,7 @@ def click_log(data: RankingData, eta: float, seed: int, features: int = 5) -> Lo
 
 
 def offset_of_rows(objective, queries, scores):
-    """What an objective adds to the scores for their positions: the scores that its kernel reads, less those given."""
+    """Return the scores that the kernel of an objective reads for its positions, less those given."""
     seen, run = [], Call.run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Call, "run", lambda self, *a, **k: seen.append(self.scores) or run(self, *a, **k))

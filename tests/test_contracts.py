@@ -1,4 +1,4 @@
-"""What holds for every objective: reference, ugly lists, bytes, text, invariances, the derivative of its loss."""
+"""The contract of every objective: reference, ugly lists, bytes, text, invariances, the derivative of its loss."""
 
 import contextlib
 import dataclasses

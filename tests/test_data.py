@@ -111,7 +111,7 @@ def test_a_pipe_is_read_once(tmp_path, name):
 
 
 def test_dense_rows_far_beyond_the_text_are_refused(tmp_path):
-    """Of one file, and of a part that one line of another part makes too wide."""
+    """One file is too wide, or a part that one line of another part widens."""
     for index in (20_000_000, 2147483646):
         write(tmp_path / "a.txt", f"0 qid:1 1:1\n0 qid:1 {index}:1\n")
         with pytest.raises(LTRError, match=f"a.txt would have {index:,} columns"):

@@ -91,7 +91,7 @@ def run(*command, cwd):
 
 def clone(folder):
     """The files of a checkout that the package needs."""
-    skip = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+    skip = shutil.ignore_patterns("__pycache__", "numba-*")
     for name in ("ltr_objectives", "adapters"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skip)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):

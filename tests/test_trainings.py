@@ -1,4 +1,4 @@
-"""What holds for every training: (library, its own function or our estimator, path through the adapter)."""
+"""The contract of every training: (library, its own function or our estimator, path through the adapter)."""
 
 import importlib
 import itertools

@@ -2,9 +2,9 @@
 
 Numba's own cache hashes only the file that defines a kernel, so it keeps old machine code after an upgrade of a helper.
 The cache here is a folder named after a hash of every source file of the package's kernels. Machine code is read from
-the package, where an installation compiles it, and then from the user's folder. Reading a file of machine code runs it,
-so a folder outside the package is read only if no other user can write there. If no folder is writable, or if it is
-full, what is missing is compiled in each process.
+the package, where an installation compiles it, and then from the user's folder, where anything else is kept. Reading a
+file of machine code runs it, so the user's folder is read only if no other user can write there. If it cannot be
+written, or if it is full, what is missing is compiled in each process.
 
 With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
 numba. Other versions compile plainly, to the same results.
@@ -63,21 +63,20 @@ NAME = f"numba-{source_hash()}"
 BUILT_IN = PACKAGE / NAME  # whoever can write there can write the package's source files too
 
 
-def _folders() -> Iterator[Path]:
-    """The folders for machine code, in the order in which they are tried."""
+def user_folder() -> Path | None:
+    """The user's folder for machine code; None without a home folder."""
     if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR) / "ltr_objectives" / NAME
-        return
-    yield BUILT_IN
-    with contextlib.suppress(RuntimeError):  # the user has no home folder
-        yield user_cache() / NAME
+        return Path(config.CACHE_DIR) / "ltr_objectives" / NAME
+    with contextlib.suppress(RuntimeError):
+        return user_cache() / NAME
+    return None
 
 
 def writable_folder() -> Path | None:
-    """The first folder for machine code that this user and no other can write, or None if there is none."""
-    for folder in _folders():
-        with contextlib.suppress(OSError):
-            return private_folder(folder)
+    """The user's folder, or None unless this user and no other can write there."""
+    folder = user_folder()
+    with contextlib.suppress(OSError):
+        return folder and private_folder(folder)
     return None
 
 
@@ -88,10 +87,11 @@ V3 = {"+avx2", "+bmi", "+bmi2", "+cx16", "+f16c", "+fma", "+lzcnt", "+movbe", "+
 def _processors(codegen: Any) -> Iterator[tuple[str, str, str]]:
     """The processors whose machine code runs here, best first: this one, x86-64-v3, and the generic one."""
     triple, name, features = codegen.magic_tuple()
-    yield triple, name, features
+    system = triple.rstrip("0123456789.")  # without the version of macOS
+    yield system, name, features
     if set(features.split(",")) >= V3:
-        yield triple, "x86-64-v3", ""
-    yield triple, "generic", ""
+        yield system, "x86-64-v3", ""
+    yield system, "generic", ""
 
 
 class MachineCode(NullCache):
@@ -105,7 +105,7 @@ class MachineCode(NullCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
         rtsys.initialize(target_context)  # what machine code calls; ``refresh`` takes as long as ``import numba``
-        for folder in dict.fromkeys((BUILT_IN, *_folders())):
+        for folder in filter(None, (BUILT_IN, user_folder())):
             with contextlib.suppress(Exception):  # a damaged file may raise anything; the kernel is compiled anew
                 known = self._read(folder)
                 for processor in _processors(target_context.codegen()):
@@ -121,7 +121,7 @@ class MachineCode(NullCache):
         known: dict[Any, bytes] = {}
         with contextlib.suppress(Exception):
             known = self._read(CACHE)
-        known[sig, data.codegen.magic_tuple(), self._stamp] = dumps(data._reduce())
+        known[sig, next(_processors(data.codegen)), self._stamp] = dumps(data._reduce())
         try:
             with replacing(CACHE / self._name) as new:
                 new.write_bytes(dumps(known))

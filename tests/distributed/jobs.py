@@ -1,4 +1,4 @@
-"""What runs on Ray's workers. They import this file."""
+"""Jobs that run on Ray's workers, which import this file."""
 
 import os
 from pathlib import Path

@@ -54,7 +54,7 @@ def test_two_workers_train_the_model_of_one_process(spark, objective):
 
 
 def test_without_force_repartition_queries_are_cut(spark):
-    """What the page warns of: as many partitions as workers stay as they are."""
+    """As many partitions as workers stay as they are, of which the page warns."""
     data = spark.createDataFrame(FRAME)
     assert data.rdd.getNumPartitions() == 2
     model = ranker(obj=xgboost_objective("queryrmse")).fit(data)

@@ -38,7 +38,7 @@ def listnet(s, y):
 
 
 def listmle(s, y):
-    """Of labels without ties; the order of ties is random in allRank."""
+    """Labels have no ties, whose order is random in allRank."""
     s = s[y.argsort(descending=True)]
     return (s.flip(0).logcumsumexp(0).flip(0) - s).sum()
 

@@ -27,7 +27,7 @@ def model():
 
 
 def gradients(net, lists, weighted):
-    """Of the parameters, after a step on these lists."""
+    """Return the gradients of the parameters after a step on these lists."""
     starts = np.cumsum([0, *SIZES])
     rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in lists])
     X, y = data()

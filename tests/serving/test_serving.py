@@ -188,7 +188,7 @@ def test_catboost_exports_no_categorical_features(tmp_path):
 
 
 def test_what_mlflow_refuses(tmp_path):
-    """What the page says of estimators as a whole."""
+    """Estimators as a whole are served as the page says."""
     ranker = LGBMRanker(objective="yetiloss:map", n_estimators=2).fit(X, Y, qid=QID)
     for flavor in (mlflow.lightgbm, mlflow.sklearn):
         with pytest.raises(mlflow.exceptions.MlflowException, match="untrusted types"):
