@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.adapters._data import is_frame, require_same_categories
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query, refuse_our_text
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, refuse_dart, unknown_metric
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, refuse_dart, refuse_same_names, unknown_metric
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics.base import Convention, Metric
@@ -125,7 +125,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         for data in evals:
             data.set_reference(train)
         result: Records = {}
-        callbacks = [*run.callbacks, lgb.record_evaluation(result)]
+        callbacks = [*run.callbacks, lgb.record_evaluation(result), _refuse_same_names]
         if run.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(run.verbose)))
         if run.patience:
@@ -245,6 +245,10 @@ def _evaluates(metric: str) -> bool:
     except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
         return True
     return bool(found)
+
+
+def _refuse_same_names(env: Any) -> None:
+    refuse_same_names([each[1] for each in env.evaluation_result_list if each[0] == env.evaluation_result_list[0][0]])
 
 
 def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:

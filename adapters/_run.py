@@ -195,6 +195,7 @@ def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | No
     own = [m for m in found if isinstance(m, Metric)]
     if own or not found:
         get_metrics(own)  # raises for two of one name, and for none
+    refuse_same_names([m for m in found if isinstance(m, str)])
     return found
 
 
@@ -241,6 +242,12 @@ def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
             twice == f"{name}=",
             f"{twice} are names of one parameter; give one, objective= or eval_metric= if it is among them",
         )
+
+
+def refuse_same_names(names: Sequence[object]) -> None:
+    """Raise for two metrics of one name, whose values the libraries would mix in one record."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(twice is None, f"two metrics have the name {twice!r}; give each function a name of its own")
 
 
 def refuse_dart(setting: str, stops: object) -> None:

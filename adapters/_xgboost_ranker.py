@@ -11,7 +11,7 @@ import numpy as np
 
 from ltr_objectives.adapters._data import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, read_param, refuse_dart
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, read_param, refuse_dart, refuse_same_names
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import XGBOOST
@@ -244,7 +244,13 @@ def _as_metric(run: Run, evals: list[Any]) -> Any:
     """Our metrics, and functions as XGBoost's own ranker calls them, query by query, for ``xgb.train``."""
     values = run.metric_values(evals)
     functions = [xgb.sklearn.ltr_metric_decorator(function, run.n_threads) for function in run.functions]
-    return lambda scores, data: [*values(scores, data), *(each(scores, data) for each in functions)]
+
+    def evaluate(scores: Any, data: Any) -> list[tuple[str, float]]:
+        found = [*values(scores, data), *(each(scores, data) for each in functions)]
+        refuse_same_names([*run.native_metrics, *(name for name, _ in found)])
+        return found
+
+    return evaluate
 
 
 def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]:
