@@ -128,6 +128,11 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         train = data_of(run.train, run.train.weight_by_query if gradients else _by_query(run.train))
         weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in run.evals):
+            require(
+                run.metrics or str(run.objective).startswith("rank:"),
+                f"XGBoost cannot evaluate the default metric of {run.objective} with weights by query, and would abort "
+                "the process; name another in eval_metric=",
+            )
             refuse_by_row([*run.native_metrics, *metrics_of(before)])
         evals = [data_of(part, _by_query(part) if weighs else None) for part in run.evals]
         for data in evals:
