@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._data import Part, clone, names_of, read_part
+from ltr_objectives.adapters._data import Part, clone, is_pool, names_of, read_part
 from ltr_objectives.adapters._ranker import Fitted, Ranker
 from ltr_objectives.adapters._run import AUTO, read_param
 from ltr_objectives.checks import check_integer
@@ -68,6 +68,7 @@ def bagged(
     """
     given = ranker._given()
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
+    require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
     part = read_part(X, y, group, qid, sample_weight, labels, margin, propensity=propensity, position=position)
     require(len(part.queries) > 1, "bags are drawn from the queries, and the data has only one")
     name = next((name for name in SEEDS if name in given), SEEDS[0])

@@ -75,9 +75,7 @@ class Part(NamedTuple):
             propensity=of_rows(given.propensity),
             position=of_rows(given.position),
         )
-        X = self.X.slice(rows) if is_pool(self.X) else self.X.iloc[rows] if is_frame(self.X) else self.X[rows]
-        if is_pool(X) and queries.weight_by_row is not None:
-            X.set_weight(queries.weight_by_row)
+        X = self.X.iloc[rows] if is_frame(self.X) else self.X[rows]
         return Part(X, queries, labels, of_rows(self.margin))
 
 
