@@ -46,6 +46,7 @@ TESTS = {  # patterns of test files; tests that start processes or wait for a cl
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or copies or processes)"
 LONGEST = {PLAIN: 2.0, COMPILED: 20.0}  # seconds of a case; slower ones are left out
 CASES = 20  # of each test, at most two that differ in numbers only
+WHOLE = "equal_the_reference", "the_call_is_refused"  # tests of which all cases count
 BUDGET = 30.0  # seconds of the tests of one mutant
 MEMORY = 16 << 30
 OPPOSITE: dict[type, tuple[str, str]] = {
@@ -260,13 +261,13 @@ class Recorder:
         self.found: Tests = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave out most cases of a test, but none of the comparison of every objective with its reference."""
+        """Leave out most cases of a test, but none of those that are a table of different things."""
         count: Counter[Any] = Counter()
         kept = []
         for item in items:
             test, _, case = item.nodeid.partition("[")
             kind = test, "".join(c for c in case if not c.isdigit())
-            if test.endswith("equal_the_reference") or (count[kind] < 2 and count[test] < CASES):
+            if test.endswith(WHOLE) or (count[kind] < 2 and count[test] < CASES):
                 count.update([kind, test])
                 kept.append(item)
         items[:] = kept
