@@ -264,7 +264,7 @@ def prepared(tmp_path_factory):
         "broken.npy": "no array", "broken.gz": "no archive", "broken.parquet": "no table", "cut.txt": "tree\n",
         "cut.json": "tree\n", "cut.cbm": "tree\n",
         "run": "1 Q0 a 1 2 t\n", "qrels": "1 0 a 1\n", "other": "2 0 a 1\n", "run_short": "1 Q0 a 1 2\n", "void": "",
-        "apart": "1\n2\n1\n",
+        "apart": "1\n2\n1\n", "row": "1 2 3\n",
         "run_nan": "1 Q0 a 1 nan t\n", "run_twice": "1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", "run_words": "1 Q0 a 1 x t\n",
         "qrels_long": "1 0 a 1 1\n", "noqid.txt": "1 1:1\n",
     }.items():  # fmt: skip
@@ -293,6 +293,7 @@ ERRORS = [
     ("evaluate", [*OF[:2], "--scores", "broken.npy", *OF[4:]], "--scores broken.npy: "),
     ("evaluate", [*OF[:2], "--scores", "broken.gz", *OF[4:]], "--scores broken.gz: "),
     ("evaluate", [*OF[:2], "--scores", "short", *OF[4:]], "scores has 1 entries"),
+    ("evaluate", ["--labels", "row", "--scores", "row", "--qid", "row"], "--scores row: it has 3 columns"),
     ("evaluate", [*OF[:4], "--qid", "apart"], "qid is not sorted"),
     ("evaluate", ["--data", "table.csv", "--scores", "short"], "scores has 1 entries"),
     ("evaluate", ["--data", "missing.csv", "--scores", "missing.csv:score"], "labels must be finite"),

@@ -107,7 +107,9 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
         if is_table(path):
             column = read_frame(path, [name], only=True, text=[] if float_numbers else [name])[name]
             return np.asarray(column.to_numpy(float if float_numbers else None))
-        return np.loadtxt(path, float if float_numbers else str, comments=None, ndmin=1)
+        lines = np.loadtxt(path, float if float_numbers else str, comments=None, ndmin=2)
+        require(lines.shape[1] == 1, f"it has {lines.shape[1]} columns; write one value a line")
+        return lines.ravel()
 
 
 def writable(out: Path, endings: tuple[str, ...], what: str, *read: Path, option: str = "out") -> None:
