@@ -251,12 +251,14 @@ def prepared(tmp_path_factory):
     table = pd.DataFrame(FOLD.train.X, columns=names).assign(label=FOLD.train.y, qid=FOLD.train.qid, score=1.0)
     wrong = {
         "table": table, "text": table.assign(title="text"), "empty": table[:0], "bare": table[["label", "qid"]],
-        "missing": table.assign(label=table["label"].where(table.index != 2)), "words": table.assign(label="high"),
+        "missing": table.assign(label=table["label"].where(table.index != 2), qid=table.index % 2),
+        "words": table.assign(label="high"),
         "noid": table.assign(qid=table["qid"].where(table.index != 1)), "narrow": table.drop(columns=names[1:]),
         "weighted": table.assign(w=table["qid"] % 2), "flat": table.assign(label=0),
     }  # fmt: skip
     for name, frame in wrong.items():
         frame.to_csv(folder / f"{name}.csv", index=False)
+    table.assign(day=pd.Timestamp("2020-01-01"), digits="1").to_parquet(folder / "typed.parquet")
     lines = (folder / "table.csv").read_text().splitlines()
     (folder / "joined.csv").write_text("\n".join([*lines[:8], lines[0], *lines[8:]]))
     for name, text in {
@@ -277,6 +279,7 @@ def prepared(tmp_path_factory):
 OF = ["--labels", "l", "--scores", "s", "--qid", "q"]
 TRAIN = ["--library", "lightgbm", "--trees", 2, "--threads", 1, "--out", "m.txt"]
 TABLE = [*TRAIN, "--train", "table.csv"]
+TYPED = [*TRAIN, "--objective", "rmse", "--train", "typed.parquet"]
 PREDICT = ["--model", "model.txt", "--out", "scores.npy"]
 COMPARE = ["--library", "lightgbm", "--trees", 2, "--threads", 1, "--data", "table.csv"]
 ERRORS = [
@@ -296,7 +299,7 @@ ERRORS = [
     ("evaluate", ["--labels", "row", "--scores", "row", "--qid", "row"], "--scores row: it has 3 columns"),
     ("evaluate", [*OF[:4], "--qid", "apart"], "qid is not sorted"),
     ("evaluate", ["--data", "table.csv", "--scores", "short"], "scores has 1 entries"),
-    ("evaluate", ["--data", "missing.csv", "--scores", "missing.csv:score"], "labels must be finite"),
+    ("evaluate", ["--data", "missing.csv", "--scores", "missing.csv:score"], "--data missing.csv: the column 'label'"),
     ("evaluate", ["--run", "run_short", "--qrels", "qrels"], "query Q0 document rank score tag"),
     ("evaluate", ["--run", "run_words", "--qrels", "qrels"], "--run run_words"),
     ("evaluate", ["--run", "run_nan", "--qrels", "qrels"], "a score that is not finite: a in query 1"),
@@ -333,7 +336,10 @@ ERRORS = [
     ("train", [*TRAIN, "--train", "text.csv"], "name categories in --categorical"),
     ("train", [*TRAIN, "--train", "empty.csv"], "--train empty.csv: it is empty"),
     ("train", [*TRAIN, "--train", "bare.csv"], "no columns of features"),
-    ("train", [*TRAIN, "--train", "missing.csv"], "labels must be finite"),
+    ("train", [*TRAIN, "--train", "missing.csv"], "the column 'label' has no finite number in row 2"),
+    ("train", [*TYPED, "--ignore", "digits", "--weight", "day"], "the column 'day' must hold numbers, but its type is"),
+    ("train", [*TYPED, "--ignore", "digits,label", "--label", "day"], "the column 'day' must hold numbers"),
+    ("train", [*TYPED, "--ignore", "day", "--weight", "digits"], "the column 'digits' must hold numbers"),
     ("train", [*TRAIN, "--train", "words.csv"], "--train words.csv: the column 'label' must hold numbers"),
     ("train", [*TRAIN, "--train", "joined.csv"], "--train joined.csv: "),
     ("train", [*TRAIN, "--train", "noid.csv"], "qid has no id in row 1"),

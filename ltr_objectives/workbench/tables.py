@@ -105,8 +105,8 @@ def read_frame(
     return frame[list(must)] if only else frame.astype(dict.fromkeys(categorical, "category"))
 
 
-def read_table(option: str, path: Path, columns: Columns, *, features: bool = True) -> Table:
-    """Read labels, query ids, weights and, unless told otherwise, features."""
+def read_table(option: str, path: Path, columns: Columns, *, features: bool = True, unjudged: bool = False) -> Table:
+    """Read labels, query ids, weights and, unless told otherwise, features; with ``unjudged`` a label may be NaN."""
     names = columns.read
     with naming(option, path):
         require(len(set(names)) == len(names), f"label, query id and weight must be different columns, got {names}")
@@ -114,10 +114,10 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
         frame = read_frame(path, must, only=not features, text=[columns.qid], categorical=columns.categorical)
         ids = ids_of(frame[columns.qid].to_numpy())
         rows = np.argsort(pd.factorize(ids)[0], kind="stable")
+        y = _numbers(frame, columns.label, unjudged)[rows]
+        weight = _numbers(frame, columns.weight)[rows] if columns.weight else None
         frame, ids = frame.iloc[rows].reset_index(drop=True), ids[rows]
         group = sizes_of(ids)
-        y = _numbers(frame, columns.label)
-        weight = _numbers(frame, columns.weight) if columns.weight else None
         X = features_in(frame.drop(columns=must)) if features else frame[[]]
         by = _by_query(frame[columns.folds_by], ids, group) if columns.folds_by else None
     return Table(RankingData(X, y, group, ids, weight), rows, by)
@@ -196,9 +196,11 @@ def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarr
     return np.asarray(values[first])
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """Return a column of numbers; a missing one is NaN."""
-    try:
-        return np.asarray(frame[name].to_numpy(np.float64, na_value=np.nan))
-    except (ValueError, TypeError) as error:
-        raise LTRError(f"the column {name!r} must hold numbers: {error}") from None
+def _numbers(frame: pd.DataFrame, name: str, unjudged: bool = False) -> np.ndarray:
+    """Return a column of finite numbers; with ``unjudged`` a missing one is NaN."""
+    kind = frame[name].dtype
+    require(is_numeric_dtype(kind), f"the column {name!r} must hold numbers, but its type is {kind}")
+    found = np.asarray(frame[name].to_numpy(np.float64, na_value=np.nan))
+    good = np.isfinite(found) | (unjudged & np.isnan(found))
+    require(good.all(), f"the column {name!r} has no finite number in row {np.argmin(good)}")
+    return found

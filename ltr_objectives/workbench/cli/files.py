@@ -47,10 +47,10 @@ class Lists(NamedTuple):
         return metric.average(*metric.sums(self.values(metric)))
 
 
-def read_data(option: str, path: Path, columns: Columns, *, features: bool = True) -> Table:
+def read_data(option: str, path: Path, columns: Columns, *, features: bool = True, unjudged: bool = False) -> Table:
     """Read a Parquet or CSV file as :func:`read_table` does, or a LETOR file."""
     if is_table(path):
-        return read_table(option, path, columns, features=features)
+        return read_table(option, path, columns, features=features, unjudged=unjudged)
     data = read_parts({option: path}, columns)[option]
     return Table(data, np.arange(len(data.y)))
 
@@ -84,7 +84,8 @@ def read_lists(
         y, ids = read_column("labels", str(labels)), read_column("qid", str(qid), float_numbers=False)
         s, weight = found, None
     else:
-        table = read_data("data", data, columns._replace(qid=qid or columns.qid), features=False)
+        columns = columns._replace(qid=qid or columns.qid)
+        table = read_data("data", data, columns, features=False, unjudged=drop_unjudged)
         (_, y, _, ids), weight = table.data, table.data.weight
         require(len(found) == len(y), f"scores has {len(found)} entries, but labels has {len(y)}")
         s = found[table.rows]
