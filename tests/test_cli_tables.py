@@ -52,7 +52,10 @@ def predicted(model, data, *options):
 
 @pytest.mark.parametrize(("library", "ending"), [("xgboost", "parquet"), ("lightgbm", "csv"), ("catboost", "csv.gz")])
 def test_from_training_to_metrics_with_rows_and_columns_in_any_order(library, ending):
-    model, found = trained(library, *files(ending))
+    def change(frame, part):
+        return frame if part == "train" else frame[frame.columns[::-1]].assign(more=1.0)
+
+    model, found = trained(library, *files(ending, change))
     test = FOLD["test"]
     expected = library_predicts(library, model, pd.DataFrame(test.X, columns=NAMES))
     assert found["test"]["map"] == pytest.approx(evaluate("map", expected, test.y, test.group), abs=1e-9)

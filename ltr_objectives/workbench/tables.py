@@ -123,6 +123,13 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
     return Table(RankingData(X, y, group, ids, weight), rows, by)
 
 
+def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the features with these names, in this order."""
+    lacks = [name for name in names if name not in frame]
+    require(not lacks, f"it lacks {lacks}, which the model needs, or --ignore names them")
+    return frame[[*names]]
+
+
 def features_in(frame: pd.DataFrame) -> pd.DataFrame:
     """Convert all columns to numbers, except those of dtype category; raise for text and dates."""
     numbers: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}

@@ -1,6 +1,7 @@
 """Read data, scores, labels and query ids for the commands, from files of several kinds."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, load_parts
-from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, read_frame, read_table
+from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, read_frame, read_table, select
 
 
 class Lists(NamedTuple):
@@ -56,7 +57,7 @@ def read_data(option: str, path: Path, columns: Columns, *, features: bool = Tru
 
 
 def read_parts(files: dict[str, Path], columns: Columns) -> dict[str, RankingData]:
-    """Read the parts of a fold, all tables or all LETOR text."""
+    """Read the parts of a fold, all tables or all LETOR text, with the features of the first in all of them."""
     first, tables = next(iter(files.values())), [path for path in files.values() if is_table(path)]
     if not tables:
         columns.refuse(first)
@@ -64,7 +65,12 @@ def read_parts(files: dict[str, Path], columns: Columns) -> dict[str, RankingDat
     require(
         len(tables) == len(files), f"{tables[0]} has columns by name, and LETOR text does not; give all parts alike"
     )
-    return {option: read_table(option, path, columns).data for option, path in files.items()}
+    parts = {option: read_table(option, path, columns).data for option, path in files.items()}
+    names = list(next(iter(parts.values())).X)  # a DataFrame
+    for option, part in parts.items():
+        with naming(option, files[option]):
+            parts[option] = replace(part, X=select(part.X, names))
+    return parts
 
 
 def read_lists(

@@ -13,7 +13,7 @@ from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, writable
 from ltr_objectives.workbench.cli.options import names_in
-from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame
+from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame, select
 from ltr_objectives.workbench.texts import terminal
 
 
@@ -49,9 +49,7 @@ def predict(
                 X = read_frame(data, [], categorical=columns.categorical).drop(columns=columns.others, errors="ignore")
                 if name == "lightgbm":  # whose models have no spaces in names
                     X = X.rename(columns=lambda column: str(column).replace(" ", "_"))
-                lacks = [column for column in (() if names is None else names) if column not in X]
-                require(not lacks, f"it lacks {lacks}, which the model needs, or --ignore names them")
-                X = features_in(X).to_numpy() if names is None else features_in(X[[*names]])
+                X = features_in(X).to_numpy() if names is None else features_in(select(X, names))
         else:
             require(names is None, f"the model finds features by name, and --data {data} has none; give Parquet or CSV")
             X, _, group, _ = read_data("data", data, columns).data
