@@ -219,7 +219,7 @@ class Ranker:
         """
         for name in own.keys() - self._own.keys():
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
-        params = {self._own[name]: value for name, value in own.items() if value is not None}
+        params: dict[str, Any] = {self._own[name]: value for name, value in own.items() if value is not None}
         if params.keys() & {"eval_X", "eval_y"}:  # LightGBM's
             each = (params.pop(name, None) for name in ("eval_X", "eval_y"))
             params["eval_set"] = [*zip(*(x if isinstance(x, tuple) else (x,) for x in each), strict=True)]
@@ -240,7 +240,8 @@ class Ranker:
             eval_labels=eval_labels,
             eval_margin=ours["eval_margin"],
         )
-        return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose)
+        eval_names = params.pop("eval_names", None)
+        return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose, eval_names)
 
     def _fit_parts(
         self,
@@ -250,6 +251,7 @@ class Ranker:
         init_model: Any = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
+        eval_names: Sequence[str] | None = None,
     ) -> Self:
         """Train on data that was read, with ``params`` beside those of the constructor."""
         names = names_of(train.X)
@@ -261,7 +263,7 @@ class Ranker:
             )
         given = {**self._given(), **(params or {})}
         start = None if init_model is None else self._start(init_model, train.X)
-        run = read_run(given, self.library, train, evals, start, callbacks, verbose)
+        run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
             model, records, objective, report = train_best(self, run)
         else:

@@ -26,7 +26,7 @@ Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 AUTO = "auto"
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
-OURS = {"objective", "eval_metric", "eval_names", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
+OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
@@ -122,6 +122,7 @@ def read_run(
     init_model: Any,
     callbacks: Sequence[Any] | None,
     verbose: bool | int,
+    eval_names: Sequence[str] | None,
 ) -> Run:
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
     refuse_twice(library, given)
@@ -132,9 +133,10 @@ def read_run(
     objective = read_objective(chosen, given.get("eval_metric"), library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective))
     params = {name: read_param(value) for name, value in given.items() if name not in OURS}
-    names = check_list("eval_names", given.get("eval_names"), "names") or [f"validation_{i}" for i in range(len(evals))]
+    names = check_list("eval_names", eval_names, "names") or [f"validation_{i}" for i in range(len(evals))]
     require(
-        len(set(names)) == len(evals), f"eval_names must have one name for each eval set ({len(evals)}), got {names}"
+        len(set(names)) == len(evals) and "training" not in names,  # on which LightGBM would not stop early
+        f"eval_names must have one name for each eval set ({len(evals)}), and none 'training', got {names}",
     )
     run = Run(
         train=train._replace(X=named(train.X)),
