@@ -164,10 +164,10 @@ def in_documents(objective: Objective) -> Objective:
     return objective if preset or isinstance(objective, UnitHessian) else UnitHessian(objective)
 
 
-def of_a_library(given: Any) -> bool:
-    """True for a function or an object that libraries call as an objective or a metric, and that is not ours."""
+def is_called(given: Any, library: Library, method: str) -> bool:
+    """True for what the library calls, and that is not ours: a function, in CatBoost an object with the ``method``."""
     ours = isinstance(given, str | Objective | Metric | type) or hasattr(given, "library")  # such as xgboost_objective
-    return not ours and (callable(given) or hasattr(given, "evaluate") or hasattr(given, "calc_ders_range"))
+    return not ours and (hasattr(given, method) if library.name == "catboost" else callable(given))
 
 
 def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> AnyObjective:
@@ -175,7 +175,7 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
 
     Without an objective it is the one for the first metric.
     """
-    if of_a_library(objective):
+    if is_called(objective, library, "calc_ders_range"):
         return cast(AnyObjective, objective)
     if objective is None:
         first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
@@ -190,10 +190,13 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
 
 def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
     """The metrics that were named. In the result those of the library are strings, functions or objects."""
-    one = isinstance(eval_metric, str | Metric) or callable(eval_metric) or of_a_library(eval_metric)
-    given: list[Any] = [eval_metric] if one else check_list("eval_metric", eval_metric, "metrics, or one")
 
-    found = tuple(m if of_a_library(m) or _is_native(m, library) else get_metric(m, convention) for m in given)
+    def called(metric: Any) -> bool:
+        return is_called(metric, library, "evaluate")
+
+    one = isinstance(eval_metric, str | Metric) or callable(eval_metric) or called(eval_metric)
+    given: list[Any] = [eval_metric] if one else check_list("eval_metric", eval_metric, "metrics, or one")
+    found = tuple(m if called(m) or _is_native(m, library) else get_metric(m, convention) for m in given)
     own = [m for m in found if isinstance(m, Metric)]
     if own or not found:
         get_metrics(own)  # raises for two of one name, and for none
