@@ -1,7 +1,7 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -186,6 +186,15 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
         )
 
 
+def refuse_goals(metrics: Iterable[Metric]) -> None:
+    """Raise for a metric of a goal: a library's data set has its own labels only."""
+    of_goal = next((metric for metric in metrics if metric.goal is not None), None)
+    require(
+        of_goal is None,
+        f"{of_goal} reads the labels of a goal; give it to eval_metric= of an estimator, or to evaluate",
+    )
+
+
 class MetricCallable:
     """The base of what XGBoost and LightGBM call for metrics."""
 
@@ -193,6 +202,7 @@ class MetricCallable:
     no_jit = True  # as of an objective
 
     def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
+        refuse_goals(metrics)
         self.metrics = metrics
         self.n_threads = n_threads
         self._memo = Memo()

@@ -9,7 +9,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ByGoal, ObjectiveCallable, equal, pairs_of_rows, read_labels
+from ltr_objectives.adapters._callables import (
+    ByGoal,
+    ObjectiveCallable,
+    equal,
+    pairs_of_rows,
+    read_labels,
+    refuse_goals,
+)
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -329,6 +336,7 @@ def catboost_metric(
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)
+    refuse_goals([chosen])
     queries = tuple(Queries(each.labels, each.group) for each in rows)
     for i, each in enumerate(queries[1:], 1):
         warn_of_equal_orders([chosen], each, f"pool {i} of catboost_metric", n_threads)
