@@ -221,8 +221,10 @@ class Ranker:
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
         params: dict[str, Any] = {self._own[name]: value for name, value in own.items() if value is not None}
         if params.keys() & {"eval_X", "eval_y"}:  # LightGBM's
-            each = (params.pop(name, None) for name in ("eval_X", "eval_y"))
-            params["eval_set"] = [*zip(*(x if isinstance(x, tuple) else (x,) for x in each), strict=True)]
+            given = (params.pop(name, ()) for name in ("eval_X", "eval_y"))
+            tables, targets = (each if isinstance(each, tuple) else (each,) for each in given)
+            require(len(tables) == len(targets), "eval_X and eval_y must both be given, with as many entries")
+            params["eval_set"] = [*zip(tables, targets, strict=True)]
         ours: dict[str, Any] = {"qid": qid, "sample_weight": sample_weight, "init_model": init_model}
         ours |= {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "margin": None, "eval_margin": None}
         for name in params.keys() & ours.keys():
