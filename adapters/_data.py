@@ -140,7 +140,7 @@ def read_part(
     if column is not None:
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
-    given = vector("labels", column_or_1d(y, warn=True) if getattr(y, "ndim", 1) == 2 else y)
+    given = vector("labels", _of_a_column(y))
     stored = _as_stored(given)
     queries = Queries(
         by_goal(stored, goals),
@@ -164,6 +164,11 @@ def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None])
     return Part(pool, queries, rows.labels, rows.baseline)
 
 
+def _of_a_column(values: Any) -> Any:
+    """The values of a column vector, with scikit-learn's warning; others as they are."""
+    return column_or_1d(values, warn=True) if getattr(values, "shape", ())[1:] == (1,) else values
+
+
 def _as_stored(values: np.ndarray) -> np.ndarray:
     """The values in float32; `Queries` refuses those that are infinite there."""
     with np.errstate(over="ignore"):
@@ -172,7 +177,7 @@ def _as_stored(values: np.ndarray) -> np.ndarray:
 
 def _read_margin(margin: ArrayLike, rows: int) -> np.ndarray:
     name = "the initial score"  # of which LightGBM would silently read NaN as 0
-    scores = vector(name, margin)
+    scores = vector(name, _of_a_column(margin))
     check_rows(name, scores, rows)
     require(np.isfinite(scores).all(), f"{name} must be finite in each row")
     return scores

@@ -353,9 +353,11 @@ def test_labels_are_no_features(make):
 
 @everywhere
 def test_a_column_of_labels_is_read_as_scikit_learn_reads_it(library):
+    scores = {"xgboost": "base_margin", "lightgbm": "init_score", "catboost": "baseline"}[library]
+    start = np.linspace(0, 1, len(TRAIN.y))
     with pytest.warns(DataConversionWarning, match="column-vector"):
-        found = ranker(library).fit(TRAIN.X, pandas.DataFrame(TRAIN.y), qid=TRAIN.qid)
-    expected = ranker(library).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+        found = ranker(library).fit(TRAIN.X, pandas.DataFrame(TRAIN.y), qid=TRAIN.qid, **{scores: start[:, None]})
+    expected = ranker(library).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **{scores: start})
     assert np.array_equal(found.predict(TRAIN.X), expected.predict(TRAIN.X))
 
 
