@@ -158,10 +158,12 @@ def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None])
     rows = rows_of(pool)
     require(
         not has_group_weight(pool, rows.group),
-        "the pool has group_weight, which CatBoost does not give back; make it with weight=, one number a row",
+        "the pool has group_weight, which CatBoost does not give back, and which catboost_objective sets too; make a "
+        "new pool, with weights as weight=, one number a row",
     )
     queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, **clicks)
-    return Part(pool, queries, rows.labels, rows.baseline)
+    baseline = None if rows.baseline is None else _read_margin(rows.baseline, queries.rows)
+    return Part(pool, queries, rows.labels, baseline)
 
 
 def _of_a_column(values: Any) -> Any:
