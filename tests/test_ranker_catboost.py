@@ -10,7 +10,7 @@ from catboost_fits import arrays
 from rankers import LIBRARIES, fold, ranker
 
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
-from ltr_objectives.adapters import CatBoostRanker, bagged
+from ltr_objectives.adapters import CatBoostRanker
 from ltr_objectives.adapters._catboost_ranker import shuffled
 from ltr_objectives.adapters._data import Part
 from ltr_objectives.libraries import CATBOOST
@@ -154,16 +154,12 @@ def test_a_training_from_the_scores_of_a_model_goes_on_from_it():
     assert found == pytest.approx(evaluate("map", second.predict(pools[1]), VALI.y, VALI.group), abs=1e-6)
 
 
-def test_auto_and_bags_read_pools():
+def test_auto_reads_pools():
     start = {id(data): 3.0 * data.y * np.random.default_rng(1).random(len(data.y)) for data in (TRAIN, VALI)}
     pools = [pool(data, baseline=start[id(data)]) for data in (TRAIN, VALI)]
     chosen = ranker("catboost", "auto", n_estimators=2, eval_metric="map").fit(pools[0], eval_set=pools[1])
     value = evaluate("map", chosen.predict(pools[1]), VALI.y, VALI.group)
     assert chosen.report_[0].value == pytest.approx(value)
-    untrained = ranker("catboost", n_estimators=3)
-    expected = bagged(untrained, TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=WEIGHT, bags=2)
-    found = bagged(untrained, pool(weight=WEIGHT), None, bags=2)
-    np.testing.assert_allclose(found.predict(TEST.X), expected.predict(TEST.X), atol=1e-6)
 
 
 def test_names_and_categories_come_with_a_pool():
