@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 else:
     Base = catboost.CatBoostRanker
 
-LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
-OF_FIT = ("plot", "plot_file", "log_cout", "log_cerr")  # which are not parameters
+LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval"}
+OF_FIT = ("log_cout", "log_cerr")  # which are not parameters
 STOPPING = {"od_type", "od_wait", "od_pval"}
 
 
@@ -68,8 +68,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     ``X`` may be a ``catboost.Pool`` and ``eval_set`` one or a list of them, which have labels, queries, weights by row
     and a baseline. The rows are then not shuffled, and ours train on a copy. ``fit`` has ``group_id``,
     ``group_weight``, ``baseline``, ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``,
-    ``metric_period``, ``silent``, ``logging_level``, ``plot``, ``plot_file``, ``log_cout``, ``log_cerr`` and those for
-    snapshots too. With ``metric_period`` above 1 ``best_score_`` is empty.
+    ``metric_period``, ``silent``, ``logging_level``, ``log_cout``, ``log_cerr`` and those for snapshots too. With
+    ``metric_period`` above 1 ``best_score_`` is empty.
 
     Columns of dtype category are categorical features, in addition to ``cat_features``; CatBoost refuses missing values
     in them. If CatBoost shuffles the training set, as it does for its own objectives, it prints 0 as our metric on it.

@@ -92,8 +92,6 @@ class OfTheLibraries(TypedDict, total=False):
     save_snapshot: Any
     snapshot_file: Any
     snapshot_interval: Any
-    plot: Any
-    plot_file: Any
     log_cout: Any
     log_cerr: Any
 

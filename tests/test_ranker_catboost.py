@@ -217,8 +217,10 @@ def test_catboost_s_own_objects(name):
 
 def test_arguments_of_catboost_s_fit(tmp_path):
     with open(tmp_path / "log", "w") as log:
-        printed = {"log_cout": log, "silent": False, "metric_period": 2}
+        printed = {"log_cout": log, "metric_period": 2}
         ranker("catboost", "YetiRank", n_estimators=4).fit(pool(), eval_set=pool(VALI), **printed)
+        assert log.tell() == 0
+        ranker("catboost", "YetiRank", n_estimators=4).fit(pool(), eval_set=pool(VALI), silent=False, **printed)
     assert len((tmp_path / "log").read_text().splitlines()) > 3
     kept = {"allow_writing_files": True, "train_dir": str(tmp_path)}
     snapshot = {"save_snapshot": True, "snapshot_file": "kept"}
