@@ -298,6 +298,8 @@ class Ranker:
     def predict(self, X: Any, **options: Any) -> np.ndarray:
         """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.
 
+        The initial scores of the training are not part of them. The baseline of a ``catboost.Pool`` is.
+
         ``options`` are the further arguments of the library's own ``predict``, by name.
         """
         check_is_fitted(self)
@@ -323,6 +325,9 @@ class Ranker:
 
         Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare. If
         the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal.
+
+        ``score(pool)`` of a ``catboost.Pool`` has no ``y``, and adds the pool's baseline to the scores. With ``X`` and
+        ``y`` there are no initial scores.
         """
         given = self._given()
         convention, n_threads = given.get("convention"), self.library.n_threads(given)

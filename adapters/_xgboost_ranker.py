@@ -40,7 +40,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric, function or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's, and functions are
-        as of ``xgboost.XGBRanker``.
+        as of ``xgboost.XGBRanker``. Early stopping minimises a function, unless its name begins with auc, pre, map
+        (but mape) or ndcg.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
