@@ -128,9 +128,8 @@ def read_part(
 ) -> Part:
     """One data set, checked before training. A pool has its own labels, queries, weights and initial scores."""
     if is_pool(X):
-        of_the_pool = {"y": y, "group": group, "qid": qid, "sample_weight": weight, "baseline": margin}
-        twice = ", ".join(f"{name}=" for name, value in of_the_pool.items() if value is not None)
-        require(not twice, f"a Pool has its own labels, queries and weights; leave {twice} out")
+        beside = [value for value in (y, group, qid, weight, margin) if value is not None]
+        require(not beside, "a Pool has its own labels, queries, weights and baseline; give none of them beside it")
         return _read_pool(X, read_labels(labels), clicks)
     table, column = read_table(X)
     if y is None:

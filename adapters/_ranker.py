@@ -232,14 +232,15 @@ class Ranker:
             params["early_stopping_rounds"] = early_stopping_rounds
         clicks = {"propensity": propensity, "position": position}
         train = read_part(X, y, group, ours["qid"], ours["sample_weight"], labels, ours["margin"], **clicks)
-        evals = read_eval_sets(
-            ours["eval_set"],
-            eval_group=eval_group,
-            eval_qid=eval_qid,
-            eval_sample_weight=ours["eval_sample_weight"],
-            eval_labels=eval_labels,
-            eval_margin=ours["eval_margin"],
-        )
+        lists = {
+            "eval_group": eval_group,
+            "eval_qid": eval_qid,
+            "eval_sample_weight": ours["eval_sample_weight"],
+            "eval_labels": eval_labels,
+            "eval_margin": ours["eval_margin"],
+        }
+        spelled = {self._own[name]: name for name in own}
+        evals = read_eval_sets(ours["eval_set"], **{spelled.get(name, name): each for name, each in lists.items()})
         eval_names = params.pop("eval_names", None)
         return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose, eval_names)
 
