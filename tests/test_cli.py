@@ -293,6 +293,7 @@ ERRORS = [
     ("evaluate", [*OF[:2], "--scores", "nowhere", *OF[4:]], "--scores nowhere: "),
     ("evaluate", [*OF[:2], "--scores", "table.csv", *OF[4:]], "no column 'table.csv'"),
     ("evaluate", [*OF[:2], "--scores", "nan", *OF[4:]], "scores must be finite, but row 1"),
+    ("evaluate", [*OF[:2], "--scores", "typed.parquet:day", *OF[4:]], "must hold numbers"),
     ("evaluate", [*OF[:2], "--scores", "broken.npy", *OF[4:]], "--scores broken.npy: "),
     ("evaluate", [*OF[:2], "--scores", "broken.gz", *OF[4:]], "--scores broken.gz: "),
     ("evaluate", [*OF[:2], "--scores", "short", *OF[4:]], "scores has 1 entries"),

@@ -114,8 +114,8 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
         frame = read_frame(path, must, only=not features, text=[columns.qid], categorical=columns.categorical)
         ids = ids_of(frame[columns.qid].to_numpy())
         rows = np.argsort(pd.factorize(ids)[0], kind="stable")
-        y = _numbers(frame, columns.label, unjudged)[rows]
-        weight = _numbers(frame, columns.weight)[rows] if columns.weight else None
+        y = numbers(frame, columns.label, unjudged)[rows]
+        weight = numbers(frame, columns.weight)[rows] if columns.weight else None
         frame, ids = frame.iloc[rows].reset_index(drop=True), ids[rows]
         group = sizes_of(ids)
         X = features_in(frame.drop(columns=must)) if features else frame[[]]
@@ -132,16 +132,16 @@ def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def features_in(frame: pd.DataFrame) -> pd.DataFrame:
     """Convert all columns to numbers, except those of dtype category; raise for text and dates."""
-    numbers: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
-    wrong = ",".join(str(name) for name, kind in numbers.items() if not is_numeric_dtype(kind))
+    kinds: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
+    wrong = ",".join(str(name) for name, kind in kinds.items() if not is_numeric_dtype(kind))
     require(
         not wrong,
         f"{wrong} must hold numbers, as features do; name categories in --categorical, other columns in --ignore",
     )
     require(frame.shape[1] > 0, "it has no columns of features")
     # pandas' own types may hold pandas.NA, which becomes NaN
-    changed = {name: np.float64 for name, kind in numbers.items() if not isinstance(kind, np.dtype)}
-    changed |= {name: np.int8 for name, kind in numbers.items() if kind == np.dtype(bool)}
+    changed = {name: np.float64 for name, kind in kinds.items() if not isinstance(kind, np.dtype)}
+    changed |= {name: np.int8 for name, kind in kinds.items() if kind == np.dtype(bool)}
     return frame.astype(changed).set_axis([str(name) for name in frame.columns], axis=1)
 
 
@@ -203,7 +203,7 @@ def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarr
     return np.asarray(values[first])
 
 
-def _numbers(frame: pd.DataFrame, name: str, unjudged: bool = False) -> np.ndarray:
+def numbers(frame: pd.DataFrame, name: str, unjudged: bool = False) -> np.ndarray:
     """Return a column of finite numbers; with ``unjudged`` a missing one is NaN."""
     kind = frame[name].dtype
     require(is_numeric_dtype(kind), f"the column {name!r} must hold numbers, but its type is {kind}")

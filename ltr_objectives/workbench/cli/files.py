@@ -12,7 +12,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, load_parts
-from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, read_frame, read_table, select
+from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, numbers, read_frame, read_table, select
 
 
 class Lists(NamedTuple):
@@ -112,8 +112,8 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
         if path.suffix == ".npy":
             return np.asarray(np.load(path))
         if is_table(path):
-            column = read_frame(path, [name], only=True, text=[] if float_numbers else [name])[name]
-            return np.asarray(column.to_numpy(float if float_numbers else None))
+            frame = read_frame(path, [name], only=True, text=[] if float_numbers else [name])
+            return numbers(frame, name, unjudged=True) if float_numbers else np.asarray(frame[name])
         lines = np.loadtxt(path, float if float_numbers else str, comments=None, ndmin=2)
         require(lines.shape[1] == 1, f"it has {lines.shape[1]} columns; write one value a line")
         return lines.ravel()
