@@ -59,6 +59,8 @@ def test_grades_agree_with_relevance_as_far_as_asked_and_noise_hides_them():
     assert np.corrcoef(whole.y, default)[0, 1] > np.corrcoef(whole.y, noisy)[0, 1] + 0.2
     with pytest.raises(LTRError, match="shares"):
         make_ranking(shares=(0.5, 0.6))
+    with pytest.raises(LTRError, match="features"):
+        make_ranking(10, features=9)
 
 
 def test_queries_are_selected_whole_and_data_pickle():

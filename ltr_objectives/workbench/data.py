@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.queries import sizes_of
@@ -122,6 +123,7 @@ def make_ranking(
     >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
     """
     require(min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6, f"shares={shares!r} must be parts that add up to 1")
+    check_integer("features", features, 10)
     rng = np.random.default_rng(seed)
     spread = 0.6
     lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
