@@ -247,7 +247,7 @@ class FairExposure(PLRank):
     def _merit(self, queries: Queries) -> np.ndarray:
         """Shares of the merit of each query."""
         DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
-        merit = gains.apply_gain(self.gain, queries.labels) + self.floor
+        merit = gains.apply_gain(self.gain, queries.labels) + float(self.floor)
         return merit / np.repeat(np.add.reduceat(merit, queries.ptr[:-1]), np.diff(queries.ptr))
 
     def _worth(self, queries: Queries) -> np.ndarray:
