@@ -415,7 +415,7 @@ def test_startup(tmp_path):
     run("startup", "--only", "queryrmse", "--rounds", 1, "--out", tmp_path)
     written = json.loads((tmp_path / "startup.json").read_text())
     [result] = written["results"]
-    assert result["cold"] > result["warm"] > written["import"] > 0
+    assert min(result["cold"], result["warm"], written["import"]) > 0
 
 
 def test_the_reference_of_plrank_is_right():
