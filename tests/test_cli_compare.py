@@ -251,7 +251,7 @@ def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore():
         assert "warning" not in run(*command, *small, "--ignore", ignore)
 
 
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("default")  # the command prints warnings, which are errors in tests
 def test_a_warning_is_printed_if_only_native_objectives_are_left():
     """LightGBM drops every column, which its own objectives survive as one score for all rows."""
     asked = ["--library", "lightgbm", "--metric", "map", "--param", "min_data_in_leaf=10000"]

@@ -232,7 +232,7 @@ def alike(before, after):
 def test_neither_order_nor_a_constant_changes_gradients(any_objective, rng):
     """Without noise the order of queries, and that of rows if their scores differ or ties are alike.
 
-    With noise a constant for each query, where the objective says so; sums with the scores are not rounded.
+    With noise a constant for each query changes nothing if the objective says so: no sum with scores is rounded.
     """
     quiet = any_objective.without_noise()
     for tied in (False, True):
