@@ -28,7 +28,7 @@ from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.texts import terminal
-from ltr_objectives.workbench.trials import Budget, trials
+from ltr_objectives.workbench.trials import Budget
 
 DATA = (
     "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or "
@@ -38,6 +38,7 @@ DRAWS = (
     "Settings of learning rate, leaves, least Hessian and L2, the same for every objective, in place of the options; "
     "the best on vali counts, metric by metric."
 )
+DEFAULTS = "Train every objective at its library's defaults too, but for trees and learning rate; vali chooses."
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
 PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
@@ -70,6 +71,7 @@ def quality(
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
     seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
+    defaults: Annotated[bool, Option(help=DEFAULTS)] = True,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
@@ -87,19 +89,19 @@ def quality(
     """Compare objectives over many trainings.
 
     Differences come with their significance over test queries. Each metric has its own column, its own early stopping
-    and its own choice on vali: among several learning rates, and for the libraries' own objectives between these
-    settings and their library's defaults. An interrupted study goes on where it stopped. It writes
-    tables as markdown, CSV and parquet.
+    and its own choice on vali: among several learning rates, and between these settings and the library's defaults. An
+    interrupted study goes on where it stopped. It writes tables as markdown, CSV and parquet.
     """
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, documents, each)
     settings = drawn(draws) or [{"learning_rate": float(rate)} for rate in names_in(learning_rates)]
+    kinds = (True, False) if defaults else (False,)
     whole = [int(seed) for seed in names_in(seeds)]
     folds = [fold for place in data or ["generated:600,200,400"] for fold in folds_of(place, whole)]
     wanted = plan(
         folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics),
-        [replace(budget, **found) for found in settings], param or (), names_in(smooth),
+        [replace(budget, **found, defaults=own) for own in kinds for found in settings], param or (), names_in(smooth),
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in wanted if not cell.path(out).exists()]
@@ -158,10 +160,7 @@ def labelled(
     for targets in [(name,) for name in names] if "{metric}" in label else [names]:
         objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
         if kind.knows(objective) == native:  # else the library does not have it for this metric
-            found += [
-                Cell(library, objective, label, targets, trial.budget, fold, smooth)
-                for trial in trials(library, objective, budgets)
-            ]
+            found += [Cell(library, objective, label, targets, budget, fold, smooth) for budget in budgets]
     return found
 
 
