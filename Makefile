@@ -49,7 +49,7 @@ size:  ## lines and modules of the package by folder, of tests and benchmarks; w
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
 
-notebooks: .venv/installed  ## run the notebooks again and write their outputs; NAMES= for some of them; neural_rankers in .venv-neural
+notebooks: .venv/installed  ## run the notebooks again and write their outputs; NAMES= for some of them
 	OMP_WAIT_POLICY=passive $(BIN)/python notebooks/execute.py $(NAMES)
 
 docs: .venv/installed  ## the documentation, in build/site
@@ -101,9 +101,8 @@ test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's co
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
 
-test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers, and the notebook of neural rankers
-	.venv-neural/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/neural adapters/_torch.py \
-	  'tests/test_notebooks.py::test_they_run_on_small_data[torch]'
+test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers
+	.venv-neural/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/neural adapters/_torch.py
 
 audit:  ## known vulnerabilities of the lowest supported versions; asks the database of the Python Packaging Authority
 	test -x build/audit/bin/python || $(PYTHON) -m venv build/audit

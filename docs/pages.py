@@ -1,8 +1,9 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
 A page asks for content from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``; see
-``CONTENTS``. ``python docs/pages.py --files`` writes the list of public names into ``promises.md`` itself, where the
-tests compare it with the code. Notebooks become pages, and MathJax is added, so that the site needs no other server.
+``CONTENTS``. The pages of ``REFERENCE`` are on the site only; elsewhere links to source files take their place.
+``python docs/pages.py --files`` writes the list of public names into ``promises.md`` itself, where the tests compare it
+with the code. Notebooks become pages, and MathJax is added, so that the site needs no other server.
 """
 
 import importlib
@@ -44,6 +45,91 @@ FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base
     "ltr_objectives.objectives.base": ("Facts",),
     "ltr_objectives.objectives.call": ("Call",),
 }
+REFERENCE = {
+    "api/index.md": """# Functions and base classes
+
+`import ltr_objectives` loads neither numba nor a library; each name is loaded when it is first used.
+
+<!-- from the code: other names of ltr_objectives -->
+<!-- end -->
+""",
+    "api/metrics.md": """# Metrics
+
+`evaluate` takes each of them by name, such as `"ndcg@10"`, or as an object. `Metric` has what is common to all.
+
+<!-- from the code: metrics -->
+<!-- end -->
+
+## Conventions
+
+The options that [`convention=`](../metrics.md#conventions) sets; others keep their defaults.
+
+<!-- from the code: table of conventions -->
+<!-- end -->
+""",
+    "api/adapters.md": """# Adapters and estimators
+
+From `ltr_objectives.adapters`. If a library is missing, the error names what to install.
+
+<!-- from the code: other names of ltr_objectives.adapters -->
+<!-- end -->
+
+## Methods of the estimators
+
+<!-- from the code: methods of the estimators -->
+<!-- end -->
+
+## The evidence of `objective="auto"`
+
+<!-- from the code: evidence of auto -->
+<!-- end -->
+""",
+    "api/modules.md": """# Data and warm-up
+
+## ltr_objectives.datasets
+
+<!-- from the code: other names of ltr_objectives.datasets -->
+<!-- end -->
+
+## ltr_objectives.warmup
+
+<!-- from the code: other names of ltr_objectives.warmup -->
+<!-- end -->
+""",
+    "objectives/index.md": r"""# Objectives
+
+Every objective gives each row a gradient $g_i$ and a Hessian $h_i$, from which [the library fits trees](../hessian.md).
+
+Notation: a query has $n$ documents with scores $s$ and labels $y$. $d$ and $e$ are ranks, counted from 1 in the order
+of descending score. $G$ is the gain of a label and $D(d) = \log_2(1 + d)$ the discount. $hi$ and $lo$ are the documents
+of a pair with the larger and the smaller label.
+
+<!-- from the code: table of objectives -->
+<!-- end -->
+
+## Formulas
+
+<!-- from the code: objectives -->
+<!-- end -->
+""",
+    "objectives/kernels.md": """# Kernels
+
+How the formulas of the [objectives](index.md) and [metrics](../api/metrics.md) are computed. Functions of these modules
+are not public.
+
+<!-- from the code: kernels -->
+<!-- end -->
+""",
+}
+SOURCES = {  # folders of the repository, and the page of the site that has their contents
+    "../ltr_objectives": "api/index.md",
+    "../ltr_objectives/kernels": "objectives/kernels.md",
+    "../ltr_objectives/metrics": "api/metrics.md",
+    "../ltr_objectives/objectives": "objectives/index.md",
+    "../adapters": "api/adapters.md",
+}
+SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
+NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
@@ -61,6 +147,9 @@ def write() -> None:
 
     shutil.rmtree(OUT, ignore_errors=True)
     shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
+    for name, template in REFERENCE.items():
+        (OUT / name).parent.mkdir(exist_ok=True)
+        (OUT / name).write_text(template, encoding="utf-8")
     for page in OUT.rglob("*.md"):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, content in notebook_pages.pages():
@@ -90,9 +179,15 @@ def in_file(markdown: str) -> str:
 
 
 def filled(markdown: str) -> str:
-    """The page with what it asks for; names lead to their reference, and links to notebooks to their pages."""
+    """The page with what it asks for; names and sources lead to the reference, and notebooks to their pages."""
+    markdown = SOURCE.sub(lambda match: f"]({SOURCES[match[1]]})", NAMED.sub(named, markdown))
     bare = REQUEST.sub(r"<!-- from the code: \1 -->\n<!-- end -->", NOTEBOOK.sub(r"](\1.md", markdown))
     return HEADER.sub(r"---\n\1\n---", REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(bare)))
+
+
+def named(match: re.Match[str]) -> str:
+    """A public name with a link to its reference in the place of its source file."""
+    return f"[{match[1]}][{next(public for public in public_names() if public.endswith('.' + match[2]))}]"
 
 
 def linked(markdown: str) -> str:

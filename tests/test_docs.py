@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import hashlib
 import importlib.util
+import inspect
 import io
 import os
 import posixpath
@@ -159,11 +160,12 @@ def anchors(text: str) -> set[str]:
 
 
 def test_settings_that_pages_link_exist():
-    public = {name: getattr(ltr_objectives, name) for name in ltr_objectives.__all__}
+    modules = (ltr_objectives, adapters, datasets)
+    public = {name: getattr(module, name) for module in modules for name in module.__all__}
     for text in PAGES.values():
-        for setting, anchor in re.findall(r"\[`([^\]`]+)`\]\([^)#\s]+#([^)\s]+)\)", text):
-            if anchor.rpartition(".")[2] in public:
-                eval(setting, public.copy())  # raises for an argument that does not exist
+        for setting, name, file in re.findall(r"\[`((\w+)[^`\]]*)`\]\(\.\./([\w/]+\.py)\)", text):
+            eval(setting, public.copy())  # raises for an argument that does not exist
+            assert Path(inspect.getfile(inspect.unwrap(public[name]))).samefile(ROOT / file), (setting, file)
 
 
 def test_promises_and_generated_pages_are_those_of_the_code():

@@ -22,14 +22,10 @@ if not FOLDER.exists():
 
 DATA = {"QUERIES": (12, 8, 8), "LENGTH": 12, "FEATURES": 10, "THREADS": 1}
 SMALL = {
-    "choose_an_objective": {**DATA, "TREES": 3, "LEAVES": 4, "DRAWS": 3},
     "compare_libraries": {"TREES": 4, "LEAVES": 4, "THREADS": 1},
-    "neural_rankers": {**DATA, "TREES": 4, "EPOCHS": 2},
-    "pareto_front": {**DATA, "TREES": 4, "LEAVES": 4},
     "reproduce_the_papers": {**DATA, "TREES": 3, "DEPTH": 2, "SAMPLES": 5, "POINTS": 9},
     "write_your_own": {**DATA, "TREES": 4, "LEAVES": 4},
 }
-WITH_TORCH = {"neural_rankers"}  # run by make test-neural
 NOTEBOOKS = {path.stem: nbformat.read(path, as_version=4) for path in sorted(FOLDER.glob("*.ipynb"))}
 
 
@@ -50,15 +46,14 @@ def smaller(name: str) -> Any:
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("library", ["catboost", "torch"])
-def test_they_run_on_small_data(monkeypatch, tmp_path, library):
+def test_they_run_on_small_data(monkeypatch, tmp_path):
     """One after another in one kernel, which imports the libraries once and forgets the names of each notebook."""
-    for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", library, "matplotlib", "pandas", "scipy"):
+    for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", "catboost", "matplotlib", "pandas", "scipy"):
         pytest.importorskip(package)
     monkeypatch.delenv("LTR_DATA", raising=False)
     monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path))
     examples.movielens_archive(monkeypatch, tmp_path / "movielens", "ml-1m", 40, 60)
-    made = {name: smaller(name) for name in SMALL if (name in WITH_TORCH) == (library == "torch")}
+    made = {name: smaller(name) for name in SMALL}
     cells = []
     for notebook in made.values():
         cells += [*notebook.cells, nbformat.v4.new_code_cell("%reset -f")]
