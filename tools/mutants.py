@@ -54,33 +54,6 @@ OPPOSITE: dict[type, tuple[str, str]] = {
     ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="),
     ast.And: ("and", "or"), ast.Or: ("or", "and"),
 }  # fmt: skip
-EQUIVALENT = {  # (file, line of the source, what is written there instead): why no test can notice it
-    ("adapters/_catboost_fit.py",
-     "for name, ours, theirs in zip(self._fields, self, other, strict=True):", "False"):
-        "two records of the same fields",
-    ("adapters/_catboost_passes.py", "self._waiting -= rows", "2 * (rows)"): "a waiting thread goes on anyway",
-    ("adapters/_frames.py", "frame: FrameType | None = sys._getframe(1)", "2"): "our own frames are passed over",
-    ("ltr_objectives/kernels/exponential.py",
-     "outside += not abs(x[i]) < FARTHEST", "2 * (not abs(x[i]) < FARTHEST)"):
-        "a count that is compared with 0",
-    ("ltr_objectives/kernels/plackett_luce.py",
-     "if tail[middle] > x:", ">="):
-        "sums of random numbers are never equal",
-    ("ltr_objectives/kernels/scores.py", "row += GAMMA", "2 * (GAMMA)"): "a constant of a hash",
-    ("ltr_objectives/kernels/sorting.py",
-     "last = 0  # the largest count below top, and where it is", "1"):
-        "a smaller bound keeps more documents than needed",
-    ("ltr_objectives/kernels/threads.py",
-     "self.begun.append(True)", "False"):
-        "only the length of the list is read",
-    ("ltr_objectives/metrics/binary.py",
-     "return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)", "<="):
-        "two different documents",
-    ("ltr_objectives/objectives/neuralndcg.py",
-     "m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)",
-     "2"):
-        "a larger buffer",
-}  # fmt: skip
 Tests = dict[str, tuple[float, list[str]]]  # seconds and executed functions
 
 
@@ -100,120 +73,87 @@ class Mutant(NamedTuple):
         return (source[: self.start] + self.after.encode() + source[self.end :]).decode()
 
 
-class Sites(ast.NodeVisitor):
-    """All mutants of the functions of a file: signs, factors, indices, comparisons, conditions."""
-
-    def __init__(self, file: str, source: bytes) -> None:
-        self.file, self.source, self.names, self.found = file, source, [], []
-        self.starts = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
-        self.visit(ast.parse(source))
-
-    def _span(self, node: Any) -> tuple[int, int]:
-        starts = self.starts
-        return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
-
-    def _replace(self, node: Any, start: int, end: int, after: str) -> None:
-        if self.names and self.names[-1] != "class":
-            function = ".".join(name for name in self.names if name != "class")
-            before = self.source[start:end].decode()
-            self.found.append(Mutant(self.file, function, node.lineno, start, end, before, after))
-
-    def _wrap(self, node: Any, before: str, after: str) -> None:
-        start, end = self._span(node)
-        self._replace(node, start, end, before + self.source[start:end].decode() + after)
-
-    def _operator(self, node: Any, left: Any, right: Any, kind: type) -> None:
-        if kind in OPPOSITE:
-            before, after = OPPOSITE[kind]
-            start, end = self._span(left)[1], self._span(right)[0]
-            at = start + self.source[start:end].decode().index(before)
-            self._replace(node, at, at + len(before), after)
-
-    def _inside(self, names: list[str], nodes: list[Any]) -> None:
-        self.names += names
-        for node in nodes:
-            self.visit(node)
-        del self.names[-len(names) :]
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._inside([node.name], node.body)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._inside([node.name, "class"], node.body)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._inside(["<lambda>"], [node.body])
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
-            self.visit(node.value)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Leave messages as they are."""
-
-    def generic_visit(self, node: Any) -> None:
-        change = getattr(self, f"_change_{type(node).__name__}", None)
-        if change:
-            change(node)
-        super().generic_visit(node)
-
-    def _change_BinOp(self, node: Any) -> None:
-        self._operator(node, node.left, node.right, type(node.op))
-
-    def _change_BoolOp(self, node: Any) -> None:
-        self._operator(node, node.values[0], node.values[1], type(node.op))
-
-    def _change_Compare(self, node: Any) -> None:
-        self._operator(node, node.left, node.comparators[0], type(node.ops[0]))
-
-    def _change_UnaryOp(self, node: Any) -> None:
-        if isinstance(node.op, ast.USub | ast.Not):
-            self._replace(node, self._span(node)[0], self._span(node.operand)[0], "")
-
-    def _change_AugAssign(self, node: Any) -> None:
-        self._operator(node, node.target, node.value, type(node.op))
-        self._wrap(node.value, "2 * (", ")")
-
-    def _change_Return(self, node: Any) -> None:
-        if isinstance(node.value, ast.BinOp | ast.Name | ast.UnaryOp):
-            self._wrap(node.value, "2 * (", ")")
-
-    def _change_Subscript(self, node: Any) -> None:
-        if isinstance(node.slice, ast.Name | ast.BinOp):
-            self._wrap(node.slice, "(", ") - 1")
-        elif isinstance(node.slice, ast.Slice) and node.slice.lower is not None:
-            self._wrap(node.slice.lower, "(", ") + 1")
-
-    def _change_Call(self, node: Any) -> None:
-        name = ast.unparse(node.func)
-        if name in ("min", "max"):
-            self._replace(node, *self._span(node.func), "max" if name == "min" else "min")
-        if name == "range" and node.args:
-            self._wrap(node.args[-1], "(", ") - 1")
-
-    def _change_If(self, node: Any) -> None:
-        if not isinstance(node.test, ast.Compare | ast.UnaryOp):
-            self._wrap(node.test, "not (", ")")
-
-    _change_IfExp = _change_If
-
-    def _change_Constant(self, node: Any) -> None:
-        value = node.value
-        if isinstance(value, bool):
-            self._replace(node, *self._span(node), str(not value))
-        elif isinstance(value, int | float):
-            self._replace(node, *self._span(node), "1" if value == 0 else str(value + 1 if value == 1 else 2 * value))
+def nodes(node: Any, names: tuple[str, ...] = (), inside: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the nodes of the bodies of functions, each with the qualified name of its function."""
+    children = ast.iter_child_nodes(node)
+    match node:
+        case ast.JoinedStr():  # messages stay as they are
+            return
+        case ast.AnnAssign():
+            children = iter([node.value] if node.value else [])
+        case ast.FunctionDef() | ast.ClassDef():
+            children, names, inside = iter(node.body), (*names, node.name), isinstance(node, ast.FunctionDef)
+        case ast.Lambda():
+            children, names, inside = iter([node.body]), (*names, "<lambda>"), True
+    if inside:
+        yield ".".join(names), node
+    for child in children:
+        yield from nodes(child, names, inside)
 
 
-def sites(path: Path, root: Path, order: random.Random) -> Iterator[Mutant]:
+class Source:
+    """The bytes of a file, and changes of them: signs, factors, indices, comparisons, conditions."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        self.lines = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
+
+    def start(self, node: Any) -> int:
+        return self.lines[node.lineno - 1] + node.col_offset
+
+    def end(self, node: Any) -> int:
+        return self.lines[node.end_lineno - 1] + node.end_col_offset
+
+    def wrapped(self, node: Any, before: str, after: str) -> tuple[int, int, str]:
+        start, end = self.start(node), self.end(node)
+        return start, end, before + self.source[start:end].decode() + after
+
+    def changes(self, node: Any) -> Iterator[tuple[int, int, str]]:
+        """Yield start, end and new text of the changes at a node."""
+        match node:
+            case (
+                ast.BinOp(left=left, op=op, right=right)
+                | ast.BoolOp(values=[left, right, *_], op=op)
+                | ast.Compare(left=left, ops=[op, *_], comparators=[right, *_])
+                | ast.AugAssign(target=left, op=op, value=right)
+            ) if type(op) in OPPOSITE:
+                before, after = OPPOSITE[type(op)]
+                at = self.source.index(before.encode(), self.end(left), self.start(right))
+                yield at, at + len(before), after
+        match node:
+            case ast.UnaryOp(op=ast.USub() | ast.Not()):
+                yield self.start(node), self.start(node.operand), ""
+            case ast.AugAssign(value=value) | ast.Return(value=ast.BinOp() | ast.Name() | ast.UnaryOp() as value):
+                yield self.wrapped(value, "2 * (", ")")
+            case ast.Subscript(slice=ast.Name() | ast.BinOp() as index):
+                yield self.wrapped(index, "(", ") - 1")
+            case ast.Subscript(slice=ast.Slice(lower=ast.expr() as lower)):
+                yield self.wrapped(lower, "(", ") + 1")
+            case ast.Call(func=ast.Name("min" | "max" as name)):
+                yield self.start(node.func), self.end(node.func), "max" if name == "min" else "min"
+            case ast.Call(func=ast.Name("range"), args=[*_, last]):
+                yield self.wrapped(last, "(", ") - 1")
+            case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.UnaryOp):
+                yield self.wrapped(test, "not (", ")")
+            case ast.Constant(value=bool(value)):
+                yield self.start(node), self.end(node), str(not value)
+            case ast.Constant(value=int(value) | float(value)):
+                yield self.start(node), self.end(node), "1" if value == 0 else str(2 * value)
+
+
+def mutants(path: Path, name: str, order: random.Random) -> Iterator[Mutant]:
     """Yield the mutants of a file, in random order, that are valid Python and change it."""
     source = path.read_bytes()
-    found = Sites(str(path.relative_to(root)), source).found
+    file, usual = Source(source), ast.parse(source)
+    found = [
+        Mutant(name, function, node.lineno, start, end, source[start:end].decode(), after)
+        for function, node in nodes(usual)
+        for start, end, after in file.changes(node)
+    ]
     order.shuffle(found)
-    usual = ast.dump(ast.parse(source))
     for mutant in found:
         with contextlib.suppress(SyntaxError):
-            if ast.dump(ast.parse(mutant.of(source))) != usual:
+            if ast.dump(ast.parse(mutant.of(source))) != ast.dump(usual):
                 yield mutant
 
 
@@ -223,7 +163,7 @@ def chosen(root: Path, each: int, seed: int, patterns: list[str]) -> list[Mutant
     for path in sorted(path for folder in FOLDERS for path in (root / folder).glob("*.py")):
         name = str(path.relative_to(root))
         if path.name not in OMITTED and any(fnmatch.fnmatch(name, p) for p in patterns):
-            drawn.append(list(itertools.islice(sites(path, root, random.Random(f"{seed} {name}")), each)))
+            drawn.append(list(itertools.islice(mutants(path, name, random.Random(f"{seed} {name}")), each)))
     return [file[i] for i in range(each) for file in drawn if i < len(file)]
 
 
@@ -257,7 +197,7 @@ class Recorder:
     """Records of each test that passes the time and the functions that it executes."""
 
     def __init__(self, root: Path, longest: float) -> None:
-        self.root, self.longest, self.codes = root, longest, set()
+        self.root, self.longest, self.codes, self.passed = root, longest, set(), set()
         self.found: Tests = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
@@ -274,7 +214,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Any:
-        """Record the calls of one test."""
+        """Record the calls of one test and of its fixtures."""
         self.codes.clear()
         threading.setprofile(self._called)
         sys.setprofile(self._called)
@@ -283,8 +223,16 @@ class Recorder:
             return (yield)
         finally:
             sys.setprofile(None)
-            if item.nodeid in self.found:
+            if item.nodeid in self.passed:
                 self.found[item.nodeid] = time.process_time() - begin, sorted(set(self._functions()))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: Any) -> Any:
+        """Stop a test that takes too long."""
+        with limited(self.longest):
+            result = yield
+        self.passed.add(item.nodeid)
+        return result
 
     def _called(self, frame: Any, event: str, _: Any) -> None:
         if event == "call":
@@ -296,17 +244,6 @@ class Recorder:
             if mode_of(file):
                 name = code.co_qualname.replace("<locals>.", "")
                 yield f"{file}:{name.split('.<')[0] if name.endswith('comp>') else name}"
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: Any) -> Any:
-        """Stop a test that takes too long."""
-        with limited(self.longest):
-            return (yield)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Keep the test if it passes."""
-        if report.when == "call" and report.passed:
-            self.found[report.nodeid] = 0.0, []
 
 
 class Selected:
@@ -393,8 +330,7 @@ def tests_of(mutant: Mutant, tests: Tests) -> dict[str, float]:
 
 def run(root: Path, mutant: Mutant, tests: Tests) -> dict[str, Any]:
     """Run the tests of one mutant until one fails."""
-    selected = tests_of(mutant, tests)
-    begin, path = time.perf_counter(), root / mutant.file
+    selected, path = tests_of(mutant, tests), root / mutant.file
     source, stat = path.read_bytes(), path.stat()
     failed: str | None = "no test"
     if selected:
@@ -406,74 +342,37 @@ def run(root: Path, mutant: Mutant, tests: Tests) -> dict[str, Any]:
             path.write_bytes(source)
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # so that its bytecode is valid again
     result = {"no test": "not run", "": "survived", None: "no end"}.get(failed, "caught")
-    return {**mutant._asdict(), "result": result, "test": failed or "", "tests": len(selected),
-            "seconds": round(time.perf_counter() - begin, 1)}  # fmt: skip
-
-
-def report(results: list[dict[str, Any]]) -> None:
-    """Print the survivors and the numbers by file."""
-    by_file: dict[str, Counter[str]] = defaultdict(Counter)
-    for r in results:
-        outcome = r["result"]
-        if outcome in ("survived", "not run"):
-            line = (ROOT / r["file"]).read_text().splitlines()[r["line"] - 1].strip()
-            if (r["file"], line, r["after"]) in EQUIVALENT:
-                outcome = "equivalent"
-            else:
-                print(f"{outcome}: {r['file']}:{r['line']} {r['function']}: {r['before']} -> {r['after']}")
-        by_file[r["file"]][outcome] += 1
-    by_file[f"{len(results):,} mutants"] = sum(by_file.values(), Counter())
-    columns = "caught", "no end", "survived", "not run", "equivalent"
-    print(f"\n{'file':48}" + "".join(f"{column:>11}" for column in columns))
-    for file, counts in by_file.items():
-        print(f"{file:48}" + "".join(f"{counts[column]:11}" for column in columns))
+    return {**mutant._asdict(), "result": result, "test": failed or ""}
 
 
 def main() -> None:
-    """Run the mutants that have no result yet, and print the report."""
+    """Run the mutants that have no result yet, and print the survivors and the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", default=["*"], help="files to break, such as 'adapters/*'")
     parser.add_argument("--each", type=int, default=12, help="mutants of each file")
     parser.add_argument("--seed", type=int, default=0, help="selects the mutants")
-    parser.add_argument("--tests", type=Path, default=ROOT, help="a tree whose tests run in place of these")
-    parser.add_argument("--only", type=Path, help="results of another run: try its survivors alone")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants", help="folder for the results")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-
-    def read(path: Path) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def key(result: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(result[name] for name in Mutant._fields)
-
-    results = read(options.out / "results.jsonl")
+    kept = options.out / "results.jsonl"
+    results = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = {tuple(result[name] for name in Mutant._fields) for result in results}
+    for name in ("catboost", "lightgbm", "pandas", "scipy.stats", "sklearn", "xgboost"):
+        __import__(name)  # once; each process of tests begins as a copy of this one
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "tree"
         shutil.copytree(ROOT, root, symlinks=True, ignore=shutil.ignore_patterns(*SKIPPED))
-        if options.tests != ROOT:
-            shutil.rmtree(root / "tests")
-            shutil.copytree(options.tests / "tests", root / "tests")
-        mutants = chosen(root, options.each, options.seed, options.patterns)
-        if options.only:
-            survivors = {key(r) for r in read(options.only) if r["result"] in ("survived", "not run")}
-            mutants = [m for m in mutants if m in survivors]
-        done = set(map(key, results))
-        mutants = [m for m in mutants if m not in done]
-        preload()
-        tests = {mode: record(root, mode, options.out) for mode in {str(mode_of(m.file)) for m in mutants}}
-        with (options.out / "results.jsonl").open("a") as lines:
-            for mutant in track(mutants, "Running mutants"):
+        new = [mutant for mutant in chosen(root, options.each, options.seed, options.patterns) if mutant not in done]
+        tests = {mode: record(root, mode, options.out) for mode in {str(mode_of(m.file)) for m in new}}
+        with kept.open("a") as lines:
+            for mutant in track(new, "Running mutants"):
                 results.append(run(root, mutant, tests[str(mode_of(mutant.file))]))
                 lines.write(json.dumps(results[-1]) + "\n")
                 lines.flush()
-    report(results)
-
-
-def preload() -> None:
-    """Import the libraries once; each process of tests begins as a copy of this one."""
-    for name in ("catboost", "lightgbm", "pandas", "scipy.stats", "sklearn", "xgboost"):
-        __import__(name)
+    for r in results:
+        if r["result"] in ("survived", "not run"):
+            print(f"{r['result']}: {r['file']}:{r['line']} {r['function']}: {r['before']} -> {r['after']}")
+    print(f"{len(results):,} mutants:", dict(Counter(r["result"] for r in results)))
 
 
 if __name__ == "__main__":
