@@ -1,8 +1,14 @@
-"""Modules of the repository that belong to no package."""
+"""Modules of the repository that belong to no package, and TOML files."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # there pytest installs it
+    import tomli as tomllib
 
 
 def load(path: Path) -> ModuleType:
@@ -13,3 +19,7 @@ def load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def read_toml(path: Path) -> dict:
+    return tomllib.loads(path.read_text())

@@ -3,17 +3,18 @@
 import gzip
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
 from commands import fails, library_predicts, run, run_json, write_letor
-from generated import ranking
+from loading import read_toml
 from rankers import NATIVE, SUFFIX
-from sklearn import metrics
 from typer.testing import CliRunner
 
 import ltr_objectives.workbench.cli
@@ -25,6 +26,7 @@ LABELS, SCORES, QID = [1, 0, 0, 1, 2], [0.1, 0.9, 0.2, 0.5, 0.3], ["a", "a", "bb
 FOLD = make_ranking_fold((40, 15, 15), features=10, mean_length=15)
 PARTS = dict(zip(("train", "vali", "test"), FOLD, strict=True))
 OPTIONS = ["--trees", 40, "--learning-rate", 0.3, "--patience", 5, "--threads", 1]
+ERRORS = read_toml(Path(__file__).parent / "refusals.toml")["the_command_line"]
 
 
 @pytest.fixture(autouse=True)
@@ -62,21 +64,6 @@ def test_every_kind_of_file_is_read(kind):
     assert found["per_query"] == {"qid": ["a", "bb"], "mrr": [0.5, 1.0], "ndcg@1": [0.0, pytest.approx(1 / 3)]}
 
 
-def test_a_letor_file_has_labels_and_query_ids(folder):
-    X, y, qid = ranking(1, 20)
-    scores = X[:, 0] + 0.5
-    data = RankingData(X, y, np.bincount(qid), qid + 1)
-    np.savetxt("scores", scores)
-    files = ["--data", write_letor(folder / "test.txt", data), "--scores", "scores"]
-    found = run_json("evaluate", "--metric", "ndcg@3", "--convention", "sklearn", "--per-query", *files)
-    assert found["per_query"]["qid"] == list(range(1, 21))
-    for i, value in enumerate(found["per_query"]["ndcg@3"]):
-        rows = qid == i
-        # scikit-learn refuses lists of one document; a second one, ranked last, changes nothing
-        expected = metrics.ndcg_score([[*y[rows], 0]], [[*scores[rows], -1e9]], k=3)
-        assert value == pytest.approx(expected)
-
-
 def test_a_query_that_is_skipped_has_no_value():
     files = columns("text", labels=[0, 0, 0, 1, 0])
     arguments = ("evaluate", "--metric", "auc", "--convention", "sklearn", "--per-query", *files)
@@ -91,19 +78,19 @@ THEIRS = {
 ASKED = {"ndcg", "map", "recip_rank", "ndcg_cut.5", "map_cut.5", "P.5", "recall.5,100"}
 
 
-def random_trec(seed):
+def random_trec():
     """A run and judgements with ties, of float32 too, and with documents and queries that only one of them has."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     found, qrels = {}, {}
     for q in range(30):
         names = [f"d{i}" for i in rng.permutation(40)]
         retrieved = names[: rng.integers(1, 25)]
         judged = rng.permutation(names)[: rng.integers(1, 30)]
         scores = np.round(rng.normal(size=len(retrieved)), 1) + rng.choice([0.0, 1e-12], len(retrieved))
+        labels = rng.choice([-2, 0, 1, 2, 3], len(judged), p=[0.1, 0.4, 0.2, 0.2, 0.1])
         if q % 7 != 3:
             found[str(q)] = {d: float(s) for d, s in zip(retrieved, scores, strict=True)}
         if q % 7 != 5:
-            labels = rng.choice([-2, 0, 1, 2, 3], len(judged), p=[0.1, 0.4, 0.2, 0.2, 0.1])
             qrels[str(q)] = {str(d): int(y) for d, y in zip(judged, labels, strict=True)}
     qrels["0"] = dict.fromkeys(qrels["0"], 0)
     return found, qrels
@@ -117,10 +104,9 @@ def trec(found, qrels):
     return ["--run", "run", "--qrels", "qrels"]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_values_are_those_of_trec_eval(seed):
+def test_the_values_are_those_of_trec_eval():
     pytrec_eval = pytest.importorskip("pytrec_eval")
-    found, qrels = random_trec(seed)
+    found, qrels = random_trec()
     asked = ["evaluate", "--metric", ",".join(THEIRS), "--per-query", "--convention", "trec_eval", *trec(found, qrels)]
     for more, judged_only in (([], False), (["--drop-unjudged"], True)):
         expected = pytrec_eval.RelevanceEvaluator(qrels, ASKED, judged_docs_only_flag=judged_only).evaluate(found)
@@ -129,44 +115,27 @@ def test_the_values_are_those_of_trec_eval(seed):
             by_query = dict(zip(ours["per_query"]["qid"], ours["per_query"][name], strict=True))
             assert by_query == pytest.approx({q: values[theirs] for q, values in expected.items()}, abs=1e-12)
             assert ours["metrics"][name] == pytest.approx(np.mean([*by_query.values()]))
-    complete = run_json(*asked, "--complete")
-    every = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(found)
-    assert complete["queries"] == len(qrels)
+    complete, every = run_json(*asked, "--complete"), pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(found)
+    assert (complete["queries"], len(ours["notes"]), len(complete["notes"])) == (len(qrels), 2, 1)
     for name, theirs in THEIRS.items():
         assert complete["metrics"][name] == pytest.approx(sum(v[theirs] for v in every.values()) / len(qrels))
 
 
-def test_judged_documents_that_the_run_lacks_count_and_queries_left_out_are_named():
-    files = trec({"7": {"a": 3.0, "b": 2.0, "c": 1.0}, "x": {"a": 1.0}}, {"7": {"b": 1, "d": 1}, "y": {"a": 1}})
-    found = run_json("evaluate", "--metric", "map,recall@3,mrr,ndcg,err", *files)
-    ideal = 1 + 1 / np.log2(3)
-    expected = {"map": 0.25, "recall@3": 0.5, "mrr": 0.5, "ndcg": 1 / np.log2(3) / ideal, "err": 1 / 16 / 2}
-    assert found["metrics"] == pytest.approx(expected)
-    ranked, judged = found["notes"]
-    assert run_json("evaluate", "--complete", *files)["notes"] == [ranked]
-    assert f"note: {judged}\n" in run("evaluate", *files)
-
-
-def test_ids_of_trec_files_are_read_as_they_are_written():
+def test_equal_scores_are_averaged_and_ids_of_trec_files_are_read_as_they_are_written():
     """Also a mark of comments, and words that pandas reads as missing."""
-    found = {"NA": {'"q': 2.0, "null": 1.0}, "01": {"1": 1.0}, "1": {"1": 1.0}, "b": {"a#1": 2.0, "b": 1.0}}
+    found = {"NA": {'"q': 2.0, "null": 1.0}, "01": {"1": 1.0}, "1": {"1": 1.0}, "b": {"a#1": 2.0, "b": 2.0}}
     files = trec(found, {"NA": {"null": 1}, "01": {"1": 1}, "b": {"b": 1, "#c": 1}})
     found = run_json("evaluate", "--metric", "mrr", "--per-query", *files)
-    assert found["per_query"] == {"qid": ["NA", "01", "b"], "mrr": [0.5, 1.0, 0.5]}
-
-
-def test_equal_scores_are_averaged_unless_a_convention_orders_them():
-    files = trec({"1": {"a": 0.0, "b": 0.0}}, {"1": {"a": 1, "c": 0}})
-    assert run_json("evaluate", "--metric", "mrr", *files)["metrics"] == {"mrr": 0.75}
-    assert run_json("evaluate", "--metric", "mrr", "--convention", "trec_eval", *files)["metrics"] == {"mrr": 0.5}
+    assert found["per_query"] == {"qid": ["NA", "01", "b"], "mrr": [0.5, 1.0, 0.75]}
 
 
 @pytest.mark.parametrize(("library", "objective"), [*((name, "yetiloss:map") for name in SUFFIX), *NATIVE.items()])
 def test_the_model_predicts_what_the_table_says(library, objective, fold):
     model, depth = f"model{SUFFIX[library]}", "num_leaves=7" if library == "lightgbm" else "max_depth=3"
+    measured = ["--metric", "map,ndcg@5", "--convention", "lightgbm"]
     found = run_json(
         "train", "--library", library, "--data", ".", "--out", model, "--objective", objective,
-        "--metric", "map,ndcg@5", "--convention", "lightgbm", "--param", depth, *OPTIONS,
+        "--param", depth, *measured, *OPTIONS,
     )  # fmt: skip
     assert (found["library"], found["objective"], found["model"]) == (library, objective, model)
     assert 0 < found["trees"] < 40  # stopped early
@@ -178,9 +147,11 @@ def test_the_model_predicts_what_the_table_says(library, objective, fold):
     predicted = run_json("predict", "--model", model, "--data", "test.txt", "--out", "scores.npy")
     assert (predicted["trees"], predicted["queries"], predicted["notes"]) == (found["trees"], 15, [])
     np.testing.assert_allclose(np.load("scores.npy"), scores, rtol=1e-12)
-    printed = run("predict", "--model", model, "--data", "test.txt", "--out", "scores.txt")
-    assert printed.startswith(f"{library}, {found['trees']} trees: {len(FOLD.test.y)} rows in 15 queries")
+    run("predict", "--model", model, "--data", "test.txt", "--out", "scores.txt")
     assert np.array_equal(np.loadtxt("scores.txt"), np.load("scores.npy"))
+    evaluated = run_json("evaluate", "--data", "test.txt", "--scores", "scores.txt", "--per-query", *measured)
+    assert evaluated["metrics"] == pytest.approx(found["test"])
+    assert evaluated["per_query"]["qid"] == list(np.unique(FOLD.test.qid))
 
 
 @pytest.mark.parametrize(
@@ -204,10 +175,10 @@ def test_features_that_a_letor_file_or_the_model_does_not_have(fold, width, note
     X, y, group, qid = FOLD.test
     other = np.hstack([X, np.ones((len(y), 2), np.float32)])[:, :width]
     write_letor(fold / "other.txt", RankingData(other, y, group, qid))
-    given = ["predict", "--model", "model.txt", "--data", "other.txt", "--out", "scores.npy"]
     trained = run_json("train", *made, *(["--test", "other.txt"] if width < 10 else []))
     assert ("vali" in trained, trained["trees"]) == (False, 40)  # without vali it cannot stop early
-    assert f"note: the model has 10 features, the data {width}: {note}\n" in run(*given)
+    printed = run("predict", "--model", "model.txt", "--data", "other.txt", "--out", "scores.npy")
+    assert f"note: the model has 10 features, the data {width}: {note}\n" in printed
     expected = library_predicts("lightgbm", "model.txt", X * (np.arange(10) < width))
     np.testing.assert_allclose(np.load("scores.npy"), expected, rtol=1e-12)
     if width < 10:
@@ -218,29 +189,17 @@ def test_parameters_reach_the_library_and_its_output_is_no_part_of_the_result(fo
     given = ["--param", "num_leaves=2", "--param", "boosting=dart", "--param", "verbose=1", *OPTIONS]
     assert run_json("train", "--library", "lightgbm", "--train", "train.txt", "--out", "model.txt", *given)["trees"] > 0
     text = Path("model.txt").read_text()
-    for setting in ("[num_leaves: 2]", "[boosting: dart]", "[num_threads: 1]"):
-        assert setting in text
+    assert all(f"[{setting}]" in text for setting in ("num_leaves: 2", "boosting: dart", "num_threads: 1"))
 
 
-def test_people_get_a_table(fold):
-    lines = run("train", "--library", "xgboost", "--data", fold, "--out", "model.ubj", *OPTIONS).splitlines()
-    words = [line.split() for line in lines]
-    assert ["ndcg@10", "map", "mrr"] in words
-    assert [row[0] for row in words if len(row) == 4] == ["vali", "test"]
-    assert "kept by vali ndcg@10" in lines[-1]
-    assert lines[-1].endswith("written to model.ubj")
-
-
-@pytest.mark.parametrize("value", ["1" + "+1" * 20_000, "[" * 5_000, "-" * 20_000 + "1", "{[]: 1}", "1 +", "word"])
+@pytest.mark.parametrize("value", ["1" + "+1" * 20_000, "[" * 5_000, "{[]: 1}", "1 +"])
 def test_a_value_that_is_no_literal_of_python_is_text(value):
     assert options.python_value(value) == value
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A folder with right and wrong files, and a small model."""
-    import lightgbm as lgb
-
+    """A folder with the right and wrong files of refusals.toml, and a small model."""
     folder = tmp_path_factory.mktemp("prepared")
     for name, part in PARTS.items():
         write_letor(folder / f"{name}.txt", part)
@@ -276,117 +235,12 @@ def prepared(tmp_path_factory):
     return folder
 
 
-OF = ["--labels", "l", "--scores", "s", "--qid", "q"]
-TRAIN = ["--library", "lightgbm", "--trees", 2, "--threads", 1, "--out", "m.txt"]
-TABLE = [*TRAIN, "--train", "table.csv"]
-TYPED = [*TRAIN, "--objective", "rmse", "--train", "typed.parquet"]
-PREDICT = ["--model", "model.txt", "--out", "scores.npy"]
-COMPARE = ["--library", "lightgbm", "--trees", 2, "--threads", 1, "--data", "table.csv"]
-ERRORS = [
-    ("evaluate", [], "--run and --qrels"),
-    ("evaluate", [*OF, "--metric", "ndgc"], "unknown metric 'ndgc'"),
-    ("evaluate", [*OF, "--metric", ","], "--metric is empty"),
-    ("evaluate", [*OF, "--metric", "ndcg[x]"], "'x'"),
-    ("evaluate", [*OF, "--convention", "lightgmb"], "no convention 'lightgmb'"),
-    ("evaluate", [*OF, "--data", "x"], "pass either --data, or --labels"),
-    ("evaluate", [*OF, "--complete"], "--run and --qrels"),
-    ("evaluate", [*OF[:2], "--scores", "nowhere", *OF[4:]], "--scores nowhere: "),
-    ("evaluate", [*OF[:2], "--scores", "table.csv", *OF[4:]], "no column 'table.csv'"),
-    ("evaluate", [*OF[:2], "--scores", "nan", *OF[4:]], "scores must be finite, but row 1"),
-    ("evaluate", [*OF[:2], "--scores", "typed.parquet:day", *OF[4:]], "must hold numbers"),
-    ("evaluate", [*OF[:2], "--scores", "broken.npy", *OF[4:]], "--scores broken.npy: "),
-    ("evaluate", [*OF[:2], "--scores", "broken.gz", *OF[4:]], "--scores broken.gz: "),
-    ("evaluate", [*OF[:2], "--scores", "short", *OF[4:]], "scores has 1 entries"),
-    ("evaluate", ["--labels", "row", "--scores", "row", "--qid", "row"], "--scores row: it has 3 columns"),
-    ("evaluate", [*OF[:4], "--qid", "apart"], "qid is not sorted"),
-    ("evaluate", ["--data", "table.csv", "--scores", "short"], "scores has 1 entries"),
-    ("evaluate", ["--data", "missing.csv", "--scores", "missing.csv:score"], "--data missing.csv: the column 'label'"),
-    ("evaluate", ["--run", "run_short", "--qrels", "qrels"], "query Q0 document rank score tag"),
-    ("evaluate", ["--run", "run_words", "--qrels", "qrels"], "--run run_words"),
-    ("evaluate", ["--run", "run_nan", "--qrels", "qrels"], "a score that is not finite: a in query 1"),
-    ("evaluate", ["--run", "run_twice", "--qrels", "qrels"], "a document twice: a in query 1"),
-    ("evaluate", ["--run", "void", "--qrels", "qrels"], "--run void"),
-    ("evaluate", ["--run", "run", "--qrels", "qrels_long"], "query 0 document label"),
-    ("evaluate", ["--run", "run", "--qrels", "other"], "no query of --run is in --qrels"),
-    ("evaluate", ["--run", "run", "--qrels", "qrels", "--metric", "auc"], "auc needs the rank of every document"),
-    ("evaluate", ["--run", "run", "--qrels", "qrels", "--scores", "s"], "--run and --qrels"),
-    ("train", ["--library", "lightgbm"], "Missing option '--out'"),
-    ("trian", [], "No such command 'trian'"),
-    ("train", TRAIN, "--train"),
-    ("train", [*TABLE, "--data", "."], "not both"),
-    ("train", [*TRAIN, "--data", ".", "--vali", "vali.txt"], "not both"),
-    ("train", [*TRAIN, "--data", "train.txt"], "pass it as --train"),
-    ("train", [*TRAIN, "--data", "folder.txt"], "neither train.txt nor test.txt"),
-    ("train", [*TABLE, "--out", "model.json"], "--out model.json must end with .txt"),
-    ("train", [*TABLE, "--out", "folder.txt"], "--out folder.txt cannot be written"),
-    ("train", [*TABLE, "--out", "none/m.txt"], "--out none/m.txt cannot be written"),
-    ("train", [*TRAIN, "--train", "train.txt", "--out", "train.txt"], "--out train.txt is also an input"),
-    ("train", [*TRAIN, "--data", ".", "--out", "linked.txt"], "--out linked.txt is also an input"),
-    ("train", [*TABLE, "--param", "num_leaves"], "NAME=VALUE"),
-    ("train", [*TABLE, "--param", "n_estimators=5"], "n_estimators has an option"),
-    ("train", [*TABLE, "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
-    ("train", [*TABLE, "--param", "num_leafs=31"], "no parameter 'num_leafs'; did you mean"),
-    ("train", [*TABLE, "--param", "num_leaves=-1"], "lightgbm: Check failed"),
-    ("train", [*TABLE, "--objective", "lambdaran"], "lambdaran"),
-    ("train", [*TABLE, "--objective", "auto"], "pass --vali"),
-    ("train", [*TABLE, "--objective", "yetiloss[x]"], "'x'"),
-    ("train", [*TABLE, "--label", "labels"], "--train table.csv: there is no column 'labels'"),
-    ("train", [*TABLE, "--weight", "label"], "different columns"),
-    ("train", [*TABLE, "--vali", "narrow.csv"], "--vali narrow.csv: it lacks ['f1', "),
-    ("train", [*TABLE, "--test", "narrow.csv"], "--test narrow.csv: it lacks ['f1', "),
-    ("train", [*TABLE, "--vali", "vali.txt"], "LETOR text"),
-    ("train", [*TRAIN, "--train", "text.csv"], "name categories in --categorical"),
-    ("train", [*TRAIN, "--train", "empty.csv"], "--train empty.csv: it is empty"),
-    ("train", [*TRAIN, "--train", "bare.csv"], "no columns of features"),
-    ("train", [*TRAIN, "--train", "missing.csv"], "the column 'label' has no finite number in row 2"),
-    ("train", [*TYPED, "--ignore", "digits", "--weight", "day"], "the column 'day' must hold numbers, but its type is"),
-    ("train", [*TYPED, "--ignore", "digits,label", "--label", "day"], "the column 'day' must hold numbers"),
-    ("train", [*TYPED, "--ignore", "day", "--weight", "digits"], "the column 'digits' must hold numbers"),
-    ("train", [*TRAIN, "--train", "words.csv"], "--train words.csv: the column 'label' must hold numbers"),
-    ("train", [*TRAIN, "--train", "joined.csv"], "--train joined.csv: "),
-    ("train", [*TRAIN, "--train", "noid.csv"], "qid has no id in row 1"),
-    ("train", [*TRAIN, "--train", "broken.parquet"], "--train broken.parquet: "),
-    ("train", [*TRAIN, "--train", "train.txt", "--weight", "w"], "--weight names columns of Parquet and CSV"),
-    ("predict", [*PREDICT, "--data", "test.txt", "--model", "none.txt"], "none.txt"),
-    ("predict", [*PREDICT, "--data", "test.txt", "--model", "cut.txt"], "not a whole LightGBM model"),
-    ("predict", [*PREDICT, "--data", "test.txt", "--model", "cut.json"], "xgboost: "),
-    ("predict", [*PREDICT, "--data", "test.txt", "--model", "cut.cbm"], "catboost: "),
-    ("predict", [*PREDICT, "--data", "test.txt", "--model", "s"], "its ending"),
-    ("predict", [*PREDICT, "--data", "test.txt", "--model", "classes.txt"], "several outputs"),
-    ("predict", [*PREDICT, "--data", "."], "cannot be read"),
-    ("predict", [*PREDICT, "--data", "noqid.txt"], "noqid.txt cannot be read"),
-    ("predict", [*PREDICT, "--data", "table.csv"], "10 features"),
-    ("predict", [*PREDICT, "--data", "test.txt", "--out", "s.csv"], "--out s.csv must end with .npy or .txt"),
-    ("predict", [*PREDICT, "--data", "test.txt", "--out", "test.txt"], "--out test.txt is also an input"),
-    ("compare", [*COMPARE, "--data", "folder.txt"], "neither train.txt nor test.txt"),
-    ("compare", [*COMPARE, "--library", "sklearn"], "choose one of 'xgboost'"),
-    ("compare", [*COMPARE, "--library", ","], "--library names none"),
-    ("compare", [*COMPARE, "--objectives", ","], "--objectives is empty"),
-    ("compare", [*COMPARE, "--objectives", "rank:ndcg"], "unknown objective 'rank'"),
-    ("compare", [*COMPARE, "--reference", "foo"], "unknown objective 'foo'"),
-    ("compare", [*COMPARE, "--metric", "ndcg[x]"], "'x'"),
-    ("compare", [*COMPARE, "--folds", 41], "--folds 41 needs at least as many queries"),
-    ("compare", [*COMPARE, "--folds", 2], "Invalid value for '--folds'"),
-    ("compare", [*COMPARE, "--folds-by", "label"], "several values in query"),
-    ("compare", [*COMPARE, "--data", "weighted.csv", "--folds-by", "w"], "lower --folds"),
-    ("compare", [*COMPARE, "--data", "flat.csv"], "every order of the documents has the same ndcg@10"),
-    ("compare", [*COMPARE, "--save-best", "m.cbm"], "--save-best m.cbm must end with .txt"),
-    ("compare", [*COMPARE, "--out", "table.txt"], "--out table.txt must end with .csv"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("command", "arguments", "words"), ERRORS)
-def test_an_error_is_one_line_and_writes_nothing(prepared, monkeypatch, command, arguments, words):
+@pytest.mark.parametrize(("command", "words"), ERRORS.items(), ids=list(ERRORS))
+def test_an_error_is_one_line_and_writes_nothing(prepared, monkeypatch, command, words):
     monkeypatch.chdir(prepared)
     before = {path: path.is_file() and path.read_bytes() for path in prepared.rglob("*")}
-    assert words in fails(command, *arguments)  # exit code 2, and no traceback
+    assert words in fails(*shlex.split(command))  # exit code 2, and no traceback
     assert before == {path: path.is_file() and path.read_bytes() for path in prepared.rglob("*")}
-
-
-def test_errors_are_red(monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    assert run("evaluate", code=2).startswith("\x1b[1;31merror: ")
 
 
 @pytest.mark.parametrize("name", ["typer", "rich", "pandas"])
@@ -403,29 +257,27 @@ def test_without_the_extra_it_says_what_to_install(name, monkeypatch, capsys):
 
 def test_a_missing_library_is_named(monkeypatch, fold):
     monkeypatch.setitem(sys.modules, "catboost", None)
-    given = ["--train", "train.txt", "--out", "m.cbm"]
-    assert "pip install catboost" in fails("train", "--library", "catboost", *given)
+    assert "pip install catboost" in fails(
+        "train", "--library", "catboost", "--train", "train.txt", "--out", "m.cbm"
+    )  # fmt: skip
 
 
 def test_it_runs_as_a_module_also_on_a_pipe(fold):
     command = [sys.executable, "-m", "ltr_objectives", "evaluate", "--metric", "mrr", "--json"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [*command, *map(str, columns("text"))], capture_output=True, text=True, env=environment, check=True
-    )
+    given = {"text": True, "capture_output": True, "env": environment, "check": True}
+    done = subprocess.run([*command, *map(str, columns("text"))], **given)
     assert done.stderr == ""
     assert json.loads(done.stdout)["metrics"] == {"mrr": 0.75}
     if Path("/dev/fd").exists():
         np.savetxt("scores", FOLD.test.X[:, 0])
         script = f"{' '.join(command)} --scores scores --data <(cat test.txt)"
-        piped = subprocess.run(["bash", "-c", script], text=True, capture_output=True, env=environment, check=True)
+        piped = subprocess.run(["bash", "-c", script], **given)
         assert json.loads(piped.stdout) == run_json(*command[3:-1], "--scores", "scores", "--data", "test.txt")
 
 
 def test_versions_are_printed():
-    lines = run("--version").splitlines()
-    assert lines[0] == f"ltr-objectives {ltr_objectives.__version__}"
-    assert f"numpy {np.__version__}" in lines
+    assert f"numpy {np.__version__}" in run("--version").splitlines()
 
 
 @pytest.mark.parametrize(

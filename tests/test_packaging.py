@@ -6,21 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from loading import load
+from loading import load, read_toml
 
 import ltr_objectives
 from ltr_objectives import adapters
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # there pytest installs it
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_every_folder_with_modules_is_a_listed_package():
-    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    listed = set(read_toml(ROOT / "pyproject.toml")["tool"]["setuptools"]["packages"])
     folders = {p.parent.relative_to(ROOT) for p in (ROOT / "ltr_objectives").rglob("*.py")}
     assert listed == {".".join(f.parts) for f in folders} | {"ltr_objectives.adapters"}  # rglob does not follow links
 
