@@ -1,5 +1,6 @@
 """``python -m benchmarks kernels``: time of an iteration's gradients, native objectives and ours in turn."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -25,7 +26,6 @@ class Case(NamedTuple):
     ours: str
     against: str
     reference: Reference
-    goal: float | None
     share: float = 1.0  # of the queries; less for slow references
 
 
@@ -50,45 +50,48 @@ ALL, THIRD, FEW = 1.0, 1 / 3, 1 / 30
 PAIRS = {"lambdarank_pair_method": "topk"}
 CASES = (
     Case("LambdaMART NDCG, truncation 30", "lambdamart:ndcg;truncation=30", "LightGBM lambdarank",
-         _native("lightgbm", "lambdarank", lambdarank_truncation_level=30), 5),
+         _native("lightgbm", "lambdarank", lambdarank_truncation_level=30)),
     Case("LambdaMART NDCG, truncation 32", "lambdamart:ndcg;truncation=32", "XGBoost rank:ndcg",
-         _native("xgboost", "rank:ndcg", lambdarank_num_pair_per_sample=32, **PAIRS), 14),
+         _native("xgboost", "rank:ndcg", lambdarank_num_pair_per_sample=32, **PAIRS)),
     Case("LambdaMART NDCG, all pairs", "lambdamart:ndcg", "LightGBM lambdarank",
-         _native("lightgbm", "lambdarank", lambdarank_truncation_level=10_000), 4),
+         _native("lightgbm", "lambdarank", lambdarank_truncation_level=10_000)),
     Case("LambdaMART NDCG, all pairs", "lambdamart:ndcg", "CatBoost LambdaMart",
-         _native("catboost", "LambdaMart:metric=NDCG"), 10, THIRD),
-    Case("LambdaMART MAP, all pairs", "lambdamart:map", "our NDCG", _ours("lambdamart:ndcg"), 0.5),
-    Case("LambdaMART MRR, all pairs", "lambdamart:mrr", "our NDCG", _ours("lambdamart:ndcg"), 0.5),
-    Case("LambdaMART ERR, all pairs", "lambdamart:err", "our NDCG", _ours("lambdamart:ndcg"), 0.5),
-    Case("YetiRank", "yetirank", "CatBoost YetiRank", _native("catboost", "YetiRank"), 20, THIRD),
+         _native("catboost", "LambdaMart:metric=NDCG"), THIRD),
+    Case("LambdaMART MAP, all pairs", "lambdamart:map", "our NDCG", _ours("lambdamart:ndcg")),
+    Case("LambdaMART MRR, all pairs", "lambdamart:mrr", "our NDCG", _ours("lambdamart:ndcg")),
+    Case("LambdaMART ERR, all pairs", "lambdamart:err", "our NDCG", _ours("lambdamart:ndcg")),
+    Case("YetiRank", "yetirank", "CatBoost YetiRank", _native("catboost", "YetiRank"), THIRD),
     Case("YetiLoss NDCG@10, next neighbour", "yetiloss:ndcg@10;neighbors=1", "CatBoost YetiRank:mode=NDCG",
-         _native("catboost", "YetiRank:mode=NDCG;top=10"), 6, THIRD),
+         _native("catboost", "YetiRank:mode=NDCG;top=10"), THIRD),
     Case("YetiLoss MAP, next neighbour", "yetiloss:map;neighbors=1", "CatBoost YetiRank:mode=MAP",
-         _native("catboost", "YetiRank:mode=MAP"), 6, THIRD),
+         _native("catboost", "YetiRank:mode=MAP"), THIRD),
     Case("YetiLoss MRR, next neighbour", "yetiloss:mrr;neighbors=1", "CatBoost YetiRank:mode=MRR",
-         _native("catboost", "YetiRank:mode=MRR"), 6, THIRD),
+         _native("catboost", "YetiRank:mode=MRR"), THIRD),
     Case("YetiLoss ERR, next neighbour", "yetiloss:err;neighbors=1", "CatBoost YetiRank:mode=ERR",
-         _native("catboost", "YetiRank:mode=ERR"), 6, THIRD),
+         _native("catboost", "YetiRank:mode=ERR"), THIRD),
     Case("YetiLoss NDCG@10, all pairs", "yetiloss:ndcg@10", "CatBoost YetiRank:mode=NDCG",
-         _native("catboost", "YetiRank:mode=NDCG;top=10"), None, THIRD),
+         _native("catboost", "YetiRank:mode=NDCG;top=10"), THIRD),
     Case("YetiLoss NDCG, all pairs", "yetiloss:ndcg", "CatBoost YetiRank:mode=NDCG",
-         _native("catboost", "YetiRank:mode=NDCG"), None, THIRD),
+         _native("catboost", "YetiRank:mode=NDCG"), THIRD),
     Case("YetiLoss MAP, all pairs", "yetiloss:map", "CatBoost YetiRank:mode=MAP",
-         _native("catboost", "YetiRank:mode=MAP"), 5, THIRD),
+         _native("catboost", "YetiRank:mode=MAP"), THIRD),
     Case("YetiLoss gap, all pairs", "yetiloss:gap", "CatBoost YetiRank:mode=MAP",
-         _native("catboost", "YetiRank:mode=MAP"), None, THIRD),
+         _native("catboost", "YetiRank:mode=MAP"), THIRD),
     Case("StochasticRank NDCG@10", "stochasticrank:ndcg@10", "CatBoost StochasticRank",
-         _native("catboost", "StochasticRank:metric=NDCG;top=10;num_estimations=1"), 10, THIRD),
+         _native("catboost", "StochasticRank:metric=NDCG;top=10;num_estimations=1"), THIRD),
     Case("StochasticRank MRR", "stochasticrank:mrr", "CatBoost StochasticRank",
-         _native("catboost", "StochasticRank:metric=MRR;num_estimations=1"), 3, THIRD),
+         _native("catboost", "StochasticRank:metric=MRR;num_estimations=1"), THIRD),
     Case("StochasticRank ERR", "stochasticrank:err", "CatBoost StochasticRank",
-         _native("catboost", "StochasticRank:metric=ERR;num_estimations=1"), 60, THIRD),
-    Case("PL-Rank, 10 ranks, 200 rankings", "plrank", "PL-Rank-3 in NumPy", _plrank, 100, FEW),
-    Case("the same with second derivatives", "plrank:hessian=absolute", "PL-Rank-3 in NumPy", _plrank, 100, FEW),
-    Case("XE-NDCG", "xendcg", "LightGBM rank_xendcg", _native("lightgbm", "rank_xendcg"), 3),
-    Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", iteration.native_metric, 2),
-    Case("evaluate NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d), 100),
+         _native("catboost", "StochasticRank:metric=ERR;num_estimations=1"), THIRD),
+    Case("PL-Rank, 10 ranks, 200 rankings", "plrank", "PL-Rank-3 in NumPy", _plrank, FEW),
+    Case("the same with second derivatives", "plrank:hessian=absolute", "PL-Rank-3 in NumPy", _plrank, FEW),
+    Case("XE-NDCG", "xendcg", "LightGBM rank_xendcg", _native("lightgbm", "rank_xendcg")),
+    Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", iteration.native_metric),
+    Case("evaluate NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d)),
 )  # fmt: skip
+
+
+BASELINE = "kernels.json of the same command under NUMBA_CPU_NAME=x86-64-v3; its times of ours are a column."
 
 
 def kernels(
@@ -97,6 +100,7 @@ def kernels(
     iterations: Annotated[int, Option(min=1, help="Trees of each repetition of a native objective.")] = 3,
     threads: Annotated[int, Option(min=1)] = 2,
     only: Annotated[str, Option(help="Only the lines that contain this text.")] = "",
+    baseline: Annotated[Path | None, Option(help=BASELINE)] = None,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time gradients, ours and the libraries' own.
@@ -108,6 +112,8 @@ def kernels(
     data = make_ranking(queries, seed=0)
     parts = {share: data.select(np.arange(max(1, round(queries * share)))) for share in {c.share for c in CASES}}
     console.print(f"{data!r}, {threads} threads")
+    other_code = json.loads(baseline.read_text())["results"] if baseline else []
+    published = {(r["what"], r["against"]): r["ours_ms"] for r in other_code}
     rows = []
     for case in track([c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()], console=console):
         part = parts[case.share]
@@ -117,7 +123,7 @@ def kernels(
         times = np.array([(own(), other()) for _ in range(rounds)])
         ours_ms, other_ms = 1e3 * np.median(times, axis=0)
         rows.append({"what": case.what, "ours": case.ours, "against": case.against, "rows": len(part.y),
-                     "ours_ms": ours_ms, "reference_ms": other_ms, "ratio": other_ms / ours_ms, "goal": case.goal,
-                     "seconds": times.tolist()})  # fmt: skip
+                     "ours_ms": ours_ms, "reference_ms": other_ms, "ratio": other_ms / ours_ms,
+                     "baseline_ms": published.get((case.what, case.against)), "seconds": times.tolist()})  # fmt: skip
     settings = {"queries": queries, "rounds": rounds, "iterations": iterations, "threads": threads}
     save("kernels", {**settings, "results": rows}, out, console)
