@@ -1,19 +1,59 @@
-"""The second line of defence: what the passes refuse if the checks of `fit` do not."""
+"""Trainings that the CatBoost adapter refuses, by the checks of `fit` and, if these do not, by the passes."""
 
 import itertools
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
-from catboost import CatBoostError
-from catboost_fits import sampled
-from catboost_pools import ROWS, categorical_pool, make_pool, rich, sparse, train, twice_as_long
+from catboost import CatBoost, CatBoostError, Pool, cv
+from catboost_fits import QUIET, arrays, fit
+from trainings import sampled
 
-from ltr_objectives.adapters import _catboost_fit, _catboost_passes, catboost_objective
+from ltr_objectives import LTRError
+from ltr_objectives.adapters import _catboost_fit, _catboost_passes, catboost_metric, catboost_objective
 from ltr_objectives.adapters._catboost_passes import Passes
-from ltr_objectives.errors import LTRError
 
-UNKNOWN = "ordered", "categorical", "leafwise", "eval_fraction", "longer", "shorter", "labels"
+ROWS = 1500
+X, RICH, QID = arrays(ROWS)
+SPARSE = (np.arange(ROWS) == 700).astype(float)  # labels that are mostly equal
+WEIGHTS = np.random.default_rng(9).uniform(0.5, 2.0, ROWS)[QID]
+FEW = {"iterations": 8, "bootstrap_type": "Bernoulli"}
+
+
+def make_pool(labels=RICH, rows=slice(None), **given):
+    return Pool(X[rows], labels[rows], group_id=QID[rows], **given)
+
+
+CUTS = {
+    "cv": lambda model, params, pool: cv(pool, params, fold_count=3),
+    "grid_search": lambda model, params, pool: model.grid_search({"depth": [2, 3]}, pool, verbose=False),
+    "grid_search with cv": lambda model, params, pool: model.grid_search(
+        {"depth": [2, 3]}, pool, verbose=False, search_by_train_test_split=False
+    ),
+    "randomized_search": lambda model, params, pool: model.randomized_search({"depth": [2, 3]}, pool, verbose=False),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("what", ["objective", "metric"])
+def test_functions_that_cut_the_pool(what, cut, workplace):
+    pool = make_pool()
+    ours = {
+        "objective": {"loss_function": catboost_objective("queryrmse", pool)},
+        "metric": {"loss_function": "QueryRMSE", "eval_metric": catboost_metric("ndcg", pool)},
+    }[what]
+    params = {**QUIET, **FEW, **ours}
+    with pytest.raises(CatBoostError, match="only a training started by fit"):
+        CUTS[cut](CatBoost(params), params, pool)
+
+
+def test_other_weights_by_query_than_those_of_the_pool():
+    pool = make_pool(group_weight=WEIGHTS)
+    for other, given in ((pool, 2 * WEIGHTS), (make_pool(), WEIGHTS)):
+        with pytest.raises(CatBoostError, match="group_weight"):
+            fit(catboost_objective("queryrmse", other, group_weight=given), other)
+    assert fit(catboost_objective("queryrmse", pool, group_weight=WEIGHTS), pool).tree_count_ == 20
 
 
 @pytest.fixture
@@ -24,25 +64,46 @@ def unguarded(monkeypatch):
     monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 10.0)
 
 
+UNKNOWN = {  # parameters of the training
+    "ordered": {"boosting_type": "Ordered"},
+    "leafwise": {"dev_leafwise_approxes": True, "leaf_estimation_iterations": 3},
+    "eval_fraction": {"eval_fraction": 0.3},
+    "categorical": {},
+    "longer": {},
+    "shorter": {},
+    "labels": {},
+}
+
+
 @pytest.mark.filterwarnings("ignore:.*queries have zero gradient")  # sparse labels
 @pytest.mark.parametrize(
-    ("threads", "labels", "what"),
-    sampled([*itertools.product((1, 2, 4), (rich, sparse), UNKNOWN)], 4),
+    ("threads", "labels", "what"), sampled(itertools.product((1, 2, 4), (RICH, SPARSE), UNKNOWN), 4)
 )
 def test_passes_refuse_what_is_not_understood(unguarded, threads, labels, what):
-    params = {
-        "ordered": {"boosting_type": "Ordered"},
-        "leafwise": {"dev_leafwise_approxes": True, "leaf_estimation_iterations": 3},
-        "eval_fraction": {"eval_fraction": 0.3},
-    }.get(what, {})
-    pool = categorical_pool(labels) if what == "categorical" else make_pool(labels)
-    given = {
-        "longer": make_pool(labels, rows=slice(1400)),
-        "shorter": twice_as_long(labels),
-        "labels": make_pool(lambda: np.roll(labels(), 1)),
+    pool = make_pool(labels)
+    if what == "categorical":
+        frame = pd.DataFrame(X).assign(kind=(np.arange(ROWS) % 5).astype(str))
+        pool = Pool(frame, labels, group_id=QID, cat_features=["kind"])
+    known = {
+        "longer": make_pool(labels, slice(1400)),
+        "shorter": Pool(np.tile(X, (2, 1)), np.tile(labels, 2), group_id=np.concatenate([QID, QID + ROWS])),
+        "labels": make_pool(np.roll(labels, 1)),
     }.get(what, pool)
     with pytest.raises(CatBoostError, match=r"LTRError: CatBoost .* is not certain"):
-        train(catboost_objective("queryrmse", given), pool, thread_count=threads, **params)
+        fit(catboost_objective("queryrmse", known), pool, params={**FEW, "thread_count": threads, **UNKNOWN[what]})
+
+
+def test_a_metric_refuses_rows_that_are_not_those_of_the_pools(unguarded):
+    a, b = make_pool(), make_pool(RICH[::-1])
+    backtracking = {"leaf_estimation_backtracking": "AnyImprovement", "leaf_estimation_iterations": 4}
+    for pools, loss, params in (
+        ((b, a), "RMSE", {}),
+        ((a,), "RMSE", {"boosting_type": "Ordered"}),
+        ((a,), catboost_objective("queryrmse", a), backtracking),
+    ):
+        metric = catboost_metric("ndcg", a, *([b] if len(pools) > 1 else []))
+        with pytest.raises(CatBoostError, match=r"other rows, or another order|Backtracking is not supported"):
+            fit(loss, pools[0], params={"eval_metric": metric, **params}, eval_set=list(pools[1:]) or None)
 
 
 class Imitation:
@@ -222,14 +283,13 @@ def test_waiting_threads_are_told_of_a_failure():
     imitation = Imitation()
     wait = fails_elsewhere("shows other labels", imitation.ask, "structure", 1000, 2000)
     with pytest.raises(LTRError, match="shows other labels"):
-        imitation.passes.answer(np.zeros(9), np.ones(9, np.float32), None)
+        strange(labels=1.0)(imitation)
     wait()
 
 
-def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
-    labels, scores = rich().astype(np.float32), np.zeros(ROWS)
-    passes = Passes(labels, None, scores, lambda s, _: (np.zeros(len(s)), np.zeros(len(s))), newton_splits=False)
-    wait = fails_elsewhere("the training was interrupted", passes.answer, scores[500:], labels[500:], None)
+def test_waiting_threads_are_told_of_an_interrupt(monkeypatch):
+    imitation = Imitation()
+    wait = fails_elsewhere("the training was interrupted", imitation.ask, "structure", 1000, 2000)
     here, address_of = threading.get_ident(), _catboost_passes.address_of
 
     def interrupt(view):
@@ -239,7 +299,7 @@ def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
 
     monkeypatch.setattr(_catboost_passes, "address_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        passes.answer(scores[:500], labels[:500], None)
+        imitation.ask("structure", 0, 500)
     wait()
 
 

@@ -23,6 +23,12 @@ def release(values):
     return [pytest.param(value, marks=pytest.mark.release, id=str(value)[:30]) for value in values]
 
 
+def sampled(cases, step=5):
+    """Every ``step``-th case, and all of them before a release."""
+    each = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.release if i % step else ()) for i, case in enumerate(each)]
+
+
 def objectives():
     """Each objective of the registry, with settings that take labels up to 3."""
     for name in registry.objectives():
