@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import warnings
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 if not README.exists():
     pytest.skip("the tests run beside an unpacked wheel", allow_module_level=True)
-BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^( *)```(python|diff)\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
 EXECUTED = re.compile(r"^<!-- executed: (true|on less data) -->$", re.MULTILINE)
 REQUEST = re.compile(r"^<!-- from the code: .+ -->$", re.MULTILINE)
 NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
@@ -54,11 +55,22 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
         examples.less_data(monkeypatch)
     names: dict[str, object] = {"__name__": "page"}
     for match in BLOCK.finditer(PAGES[page]):
-        code, printed = textwrap.dedent(match[2]), io.StringIO()
+        code, printed = textwrap.dedent(match[3]), io.StringIO()
+        code = code if whole else MANY_TREES.sub("20", code)
+        if match[2] == "diff":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the library's own script
+                examples.run(side("-", code), names)
+            code = side("+", code)
         with contextlib.redirect_stdout(printed):
-            exec(compile(code if whole else MANY_TREES.sub("20", code), page, "exec"), names)
-        if match[3] is not None and whole:
-            assert printed.getvalue() == textwrap.dedent(match[3])
+            examples.run(code, names)
+        if match[4] is not None and whole:
+            assert printed.getvalue() == textwrap.dedent(match[4])
+
+
+def side(sign: str, diff: str) -> str:
+    """The script before a diff ("-"), or after it ("+")."""
+    return "".join(line[2:] + "\n" for line in diff.splitlines() if line[:1] in ("", " ", sign))
 
 
 def fences(kind: str) -> list[str]:
@@ -109,9 +121,8 @@ def names(monkeypatch):
 @pytest.mark.parametrize("sign", ["-", "+"])
 def test_scripts_run_before_and_after_the_switch(library, sign, names, workplace):
     [diff] = [text for text in fences("diff") if f"{library}_objective" in text]
-    code = "".join(line[2:] + "\n" for line in diff.splitlines() if line.startswith(sign))
     found = names[library]
-    examples.run(code.replace('"LightGBM"', "").replace(", 300, ", ", 10, "), found)
+    examples.run(side(sign, diff).replace('"LightGBM"', "").replace(", 300, ", ", 10, "), found)
     rows = {"lightgbm": found["train"].X, "catboost": found["ptrain"]}.get(library, found.get("dtrain"))
     assert np.ptp(found["model"].predict(rows)) > 0
 
