@@ -300,17 +300,6 @@ def treats_ties_alike(objective: Any) -> bool:
     return objective.name in _TIES_ALIKE or (objective.name == "xendcg" and not objective.facts.random)
 
 
-def draws_rows_alike(objective: Any) -> bool:
-    """Return True if the noise has the same distribution for every order of the rows.
-
-    Rankings from a lattice depend on one another, in a way that depends on the order. Their mean
-    gradient is the same, but the mean of a Hessian after a policy such as the absolute value is not.
-    """
-    if isinstance(objective, Mixture):
-        return all(draws_rows_alike(member.objective) for member in objective.members)
-    return objective.name not in ("plrank", "fairexposure")
-
-
 def may_be_negative(objective: Objective) -> bool:
     """Return True if entries of the Hessian may be negative, which the libraries do not expect."""
     inner = objective.inner
