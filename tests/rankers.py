@@ -1,6 +1,7 @@
-"""The three rankers for the tests: small, quiet, on one thread."""
+"""The three rankers for the tests: small, quiet, on one thread; and the data that most tests of them share."""
 
 import numpy as np
+import pytest
 
 from ltr_objectives import adapters
 from ltr_objectives.datasets import make_ranking_fold
@@ -15,6 +16,7 @@ LIBRARIES = {
 }
 NATIVE = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank"}
 SUFFIX = {"xgboost": ".json", "lightgbm": ".txt", "catboost": ".cbm"}
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def ranker_class(library):
@@ -31,3 +33,12 @@ def fold(seed=0):
 
 def query_weights(group, seed=0):
     return np.random.default_rng(seed).choice([0.5, 1.0, 3.0], len(group))
+
+
+TRAIN, VALI, TEST = fold(seed=3)
+EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
+
+
+def fit(library, objective="yetiloss:map", given=None, **params):
+    """Train with these parameters; ``given`` goes to `fit`."""
+    return ranker(library, objective, **params).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **(given or {}))

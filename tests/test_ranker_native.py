@@ -1,34 +1,25 @@
 """The estimators are the libraries' own classes: what they inherit works as in the library."""
 
+import catboost
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
-from rankers import LIBRARIES, fold, query_weights, ranker, ranker_class
+import xgboost as xgb
+from rankers import EVAL, LIBRARIES, TEST, TRAIN, VALI, everywhere, fit, query_weights, ranker, ranker_class
 
 from ltr_objectives import LTRError
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.libraries import PRIVATE
 
-xgb, lgb, catboost = (pytest.importorskip(name) for name in LIBRARIES)
 OWN = {"xgboost": xgb.XGBRanker, "lightgbm": lgb.LGBMRanker, "catboost": catboost.CatBoostRanker}
-everywhere = pytest.mark.parametrize("library", LIBRARIES)
-TRAIN, VALI, TEST = fold(seed=3)
-EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
 
 
 @pytest.fixture(scope="module")
 def fitted():
     """The three, trained with early stopping."""
-    made = {library: ranker(library, eval_metric="map", n_estimators=30) for library in LIBRARIES}
-    given = {"qid": TRAIN.qid, **EVAL, "early_stopping_rounds": 4}
-    return {name: each.fit(TRAIN.X, TRAIN.y, **given) for name, each in made.items()}
-
-
-@everywhere
-def test_they_are_the_libraries_classes(library, fitted):
-    assert isinstance(fitted[library], OWN[library])
-    assert type(fitted[library].booster_).__module__.partition(".")[0] == library
-    assert repr(ranker_class(library)()) == f"{ranker_class(library).__name__}()"
+    stop = {**EVAL, "early_stopping_rounds": 4}
+    return {library: fit(library, given=stop, eval_metric="map", n_estimators=30) for library in LIBRARIES}
 
 
 @everywhere
@@ -53,6 +44,7 @@ ARGUMENTS = {
 def test_predict_takes_the_library_s_arguments(library, fitted):
     two, raw, shap = ARGUMENTS[library]
     trained, scores = fitted[library], fitted[library].predict(TEST.X)
+    assert isinstance(trained, OWN[library])
     assert not np.array_equal(trained.predict(TEST.X, **two), scores)
     assert np.array_equal(trained.predict(TEST.X, **raw), scores)
     of_pool = {"data": catboost.Pool(TEST.X), "type": "ShapValues"}
@@ -63,8 +55,8 @@ def test_predict_takes_the_library_s_arguments(library, fitted):
 @everywhere
 def test_importances_are_of_the_kind_that_was_chosen(library):
     kind = {"xgboost": "weight", "lightgbm": "gain", "catboost": "FeatureImportance"}[library]
-    chosen = ranker(library, importance_type=kind).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-    booster, found = chosen.booster_, chosen.feature_importances_
+    chosen = fit(library, importance_type=kind)
+    booster = chosen.booster_
     if library == "xgboost":
         counts = np.array([booster.get_score(importance_type=kind).get(f"f{i}", 0) for i in range(10)])
         expected = counts / counts.sum()
@@ -72,18 +64,16 @@ def test_importances_are_of_the_kind_that_was_chosen(library):
         expected = booster.feature_importance(kind)
     else:  # the only kind that needs no data
         expected = booster.get_feature_importance(type="PredictionValuesChange")
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(chosen.feature_importances_, expected, rtol=1e-6)
 
 
 @everywhere
 def test_a_model_of_a_table_predicts_arrays(library):
     names = [f"f{i}" for i in range(10)]
     table, others = pd.DataFrame(TRAIN.X, columns=names), pd.DataFrame(TEST.X, columns=names)
-    trained = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid)
+    trained = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid, **EVAL)  # the eval set is an array
     with pytest.warns(UserWarning, match="valid feature names"):  # scikit-learn's
         assert np.array_equal(trained.predict(TEST.X), trained.predict(others))
-    again = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid, **EVAL)
-    assert np.array_equal(again.predict(others), trained.predict(others))
 
 
 def test_attributes_of_xgboost_s_estimator(fitted):
@@ -94,7 +84,7 @@ def test_attributes_of_xgboost_s_estimator(fitted):
     assert trained.apply(TEST.X).shape == (len(TEST.y), trained.best_iteration_)
     moved = trained.predict(TEST.X, base_margin=np.ones(len(TEST.y)))
     np.testing.assert_allclose(moved, trained.predict(TEST.X) + 1, atol=1e-5)
-    again = ranker("xgboost", n_estimators=2).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    again = fit("xgboost", n_estimators=2)
     assert np.array_equal(again.predict(TEST.X), again.set_params(max_depth=4, objective="ranknet").predict(TEST.X))
     assert not hasattr(again, "best_score")
     table = pd.DataFrame({"a": TRAIN.X[:, 0], "c": pd.Categorical((TRAIN.y % 2).astype(str))})
@@ -106,9 +96,7 @@ def test_attributes_of_lightgbm_s_estimator(fitted):
     assert trained.n_features_ == trained.n_features_in_ == 10
     assert trained.feature_name_ == [f"Column_{i}" for i in range(10)]
     pytest.importorskip("matplotlib").use("Agg")
-    assert lgb.plot_importance(trained)
     assert lgb.plot_metric(trained, metric="map")
-    assert xgb.plot_importance(fitted["xgboost"])
 
 
 def test_attributes_of_catboost_s_estimator(fitted):
@@ -117,7 +105,6 @@ def test_attributes_of_catboost_s_estimator(fitted):
     assert np.array_equal(trained.copy().predict(TEST.X), trained.predict(TEST.X))
     assert trained.get_best_iteration() + 1 == trained.tree_count_ == trained.best_iteration_
     assert len(trained.eval_metrics(data, ["NDCG"], ntree_end=2)) == 1
-    assert trained.get_params()["objective"] == "yetiloss:map"
 
 
 def test_weights_never_abort_xgboost():
@@ -127,22 +114,20 @@ def test_weights_never_abort_xgboost():
     for objective in ("yetiloss:map", "rank:ndcg"):
         for metric in (None, "mrr", ["map", "ndcg@3-"]):
             ranker("xgboost", objective, eval_metric=metric).fit(VALI.X, VALI.y, **data)
-        for metric, model in ((["map", "rmse"], None), ("mape", None), ("ndcg@3-", before)):
+        for metric, model in ((["map", "rmse"], None), ("ndcg@3-", before)):
             with pytest.raises(LTRError, match="would abort the process"):
                 ranker("xgboost", objective, eval_metric=metric).fit(VALI.X, VALI.y, **data, init_model=model)
 
 
 def test_xgboost_s_linear_model_trains_without_early_stopping():
-    linear = ranker("xgboost", booster="gblinear", max_depth=None)
-    assert linear.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL).best_iteration_ == 8
+    assert fit("xgboost", given=EVAL, booster="gblinear", max_depth=None).best_iteration_ == 8
 
 
 @pytest.mark.parametrize("save_best", [False, True])
 def test_early_stopping_by_xgboost_s_callback_counts(fitted, save_best):
     expected = fitted["xgboost"]
     stop = xgb.callback.EarlyStopping(rounds=4, metric_name="map", maximize=True, save_best=save_best)
-    again = ranker("xgboost", eval_metric="map", n_estimators=30, callbacks=[stop])
-    again.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
+    again = fit("xgboost", given=EVAL, eval_metric="map", n_estimators=30, callbacks=[stop])
     assert again.best_iteration_ == expected.best_iteration_ < 26
     assert np.array_equal(again.predict(VALI.X), expected.predict(VALI.X))
 
@@ -150,7 +135,6 @@ def test_early_stopping_by_xgboost_s_callback_counts(fitted, save_best):
 @pytest.mark.skipif(not hasattr(xgb.Booster, "get_categories"), reason="older models have no categories")
 def test_a_model_of_xgboost_itself_reads_unknown_categories_as_missing(tmp_path):
     """XGBoost reads "1" as "blue", the least known value that follows it."""
-    pytest.importorskip("pyarrow")
     colours = np.array(["blue", "red", "grey"])[np.random.default_rng(0).integers(0, 3, 60)]
     table = pd.DataFrame({"c": pd.Categorical(colours)})
     data = xgb.DMatrix(table, colours == "blue", qid=np.repeat(np.arange(6), 10), enable_categorical=True)
