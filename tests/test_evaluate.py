@@ -18,7 +18,6 @@ from ltr_objectives import (
     objective_for,
     objectives,
 )
-from ltr_objectives.metrics.base import any_metric
 
 RNG = np.random.default_rng(0)
 X, Y, QID = ranking(0)
@@ -66,18 +65,6 @@ def test_first_is_the_expected_rank_of_the_first_relevant_document():
     assert evaluate("first", scores, labels, sizes, weight) == pytest.approx(mean)
     filled = evaluate("first(empty=7)", scores, labels, sizes, per_query=True)
     np.testing.assert_allclose(filled, np.nan_to_num(expected, nan=7), rtol=1e-12)
-    untied = RNG.random(len(scores))
-    ranks, reciprocal = (evaluate(m, untied, labels, sizes, per_query=True) for m in ("first", "mrr(empty=skip)"))
-    np.testing.assert_allclose(ranks, 1 / reciprocal, rtol=1e-12)
-    made = any_metric("first(threshold=1)")
-    assert made.reference(np.array([1.0, 0.0, 3.0])) == made.per_query([3, 2, 1], [1, 0, 3], [3])[0] == 3
-
-
-def test_weights_by_clicks_make_recall_the_share_of_all_clicks():
-    clicks = np.add.reduceat((Y > 0).astype(float), np.cumsum(SIZES) - SIZES)
-    untied = X[:, 0]
-    top = [(Y[q == QID] > 0)[np.argsort(-untied[q == QID])][:3].sum() for q in range(len(SIZES))]
-    assert evaluate("recall@3", untied, Y, SIZES, weight=clicks) == pytest.approx(sum(top) / clicks.sum())
 
 
 @pytest.mark.parametrize("name", ["rmse", "mae", "first"])
@@ -135,39 +122,21 @@ def test_values_are_those_of_the_shorter_lists():
     assert evaluate(METRICS[:3], SCORES, Y, SIZES, unjudged="drop") == pytest.approx(same)
 
 
-def test_the_first_three_ratings_of_five_documents():
-    # of the first three documents one has no rating, and two of the first three with one are relevant
-    stars = [1, np.nan, 0, 1, np.nan]
-    assert evaluate("precision@3", [5, 4, 3, 2, 1], stars, [5], unjudged="drop") == pytest.approx(2 / 3)
-
-
-@pytest.mark.parametrize("kind", ["npy", "csv"])
-def test_the_command_line_leaves_them_out_too(tmp_path, kind):
+def test_the_command_leaves_them_out_too(tmp_path):
     pytest.importorskip("typer")
     pd = pytest.importorskip("pandas")
     from commands import fails, run_json
 
-    columns = {"label": GAPS["stars"], "qid": QID, "score": SCORES}
-    pd.DataFrame(columns).to_csv(tmp_path / "all.csv", index=False)
-    for name, values in columns.items():
-        np.save(tmp_path / f"{name}.npy", values)
-    given = ["--scores", tmp_path / "score.npy"]
-    if kind == "csv":
-        given += ["--data", tmp_path / "all.csv"]
-    else:
-        given += ["--labels", tmp_path / "label.npy", "--qid", tmp_path / "qid.npy"]
-    found = run_json("evaluate", "--metric", "map,mae", "--drop-unjudged", "--per-query", *given)
-    for name in ("map", "mae"):
-        expected = evaluate(name, SCORES, GAPS["stars"], SIZES, unjudged="drop", per_query=True)
-        kept = ~np.isnan(expected)
-        assert found["per_query"][name] == pytest.approx(expected[kept])
+    pd.DataFrame({"label": GAPS["stars"], "qid": QID}).to_csv(tmp_path / "all.csv", index=False)
+    np.save(tmp_path / "score.npy", SCORES)
+    given = "--metric", "map", "--per-query", "--scores", tmp_path / "score.npy", "--data", tmp_path / "all.csv"
+    found = run_json("evaluate", "--drop-unjudged", *given)
+    expected = evaluate("map", SCORES, GAPS["stars"], SIZES, unjudged="drop", per_query=True)
+    kept = ~np.isnan(expected)
+    assert found["per_query"]["map"] == pytest.approx(expected[kept])
     assert [int(q) for q in found["per_query"]["qid"]] == np.flatnonzero(kept).tolist()
     assert found["metrics"]["map"] == pytest.approx(evaluate("map", SCORES, GAPS["stars"], SIZES, unjudged="drop"))
-    assert "finite" in fails("evaluate", "--metric", "map", *given)
-    (tmp_path / "run").write_text("1 Q0 a 1 2 t\n")
-    (tmp_path / "qrels").write_text("1 0 a 1\n")
-    told = fails("evaluate", "--metric", "rmse", "--run", tmp_path / "run", "--qrels", tmp_path / "qrels")
-    assert "rank of every document" in told
+    assert "finite" in fails("evaluate", *given)
 
 
 # exposure
@@ -217,16 +186,13 @@ def test_sorted_scores_and_draws_are_those_of_the_definition():
     exposures = [np.mean([sorted_exposure(s[:, j]) for j in range(3)], axis=0) for s in np.split(draws, STARTS)]
     found = evaluate_exposure(draws, GRADES, qid=np.repeat(range(4), SHORT), patience=P, owner=OWNER)
     assert found == pytest.approx(exposure_by_definition(exposures))
-    ideal = evaluate_exposure(GRADES, GRADES, SHORT)
-    assert list(ideal) == ["ee_d", "ee_r", "ee_l"]
-    assert ideal["ee_l"] == 0
-    assert ideal["ee_d"] == ideal["ee_r"]
+    assert evaluate_exposure(GRADES, GRADES, SHORT)["ee_l"] == 0
 
 
 def test_plackett_luce_converges_to_the_definition():
     how = {"patience": P, "owner": OWNER, "policy": "plackett-luce"}
-    runs = [evaluate_exposure(SHOWN, GRADES, SHORT, **how, samples=4000, seed=seed) for seed in range(25)]
+    runs = [evaluate_exposure(SHOWN, GRADES, SHORT, **how, samples=1000, seed=seed) for seed in range(16)]
     expected = exposure_by_definition([random_exposure(s) for s in np.split(SHOWN, STARTS)])
     for name, value in expected.items():
         values = [run[name] for run in runs]
-        assert abs(np.mean(values) - value) < 4 * np.std(values, ddof=1) / 5 + 1e-3 / 4, name  # 1/samples of ee_d
+        assert abs(np.mean(values) - value) < 4 * np.std(values, ddof=1) / 4 + 1e-3, name  # 1/samples of ee_d
