@@ -130,6 +130,7 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
 }
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
+OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./(?![^)]*\.md)[^)]*\)")  # a link that the site cannot follow
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
@@ -181,7 +182,8 @@ def in_file(markdown: str) -> str:
 def filled(markdown: str) -> str:
     """The page with what it asks for; names and sources lead to the reference, and notebooks to their pages."""
     markdown = SOURCE.sub(lambda match: f"]({SOURCES[match[1]]})", NAMED.sub(named, markdown))
-    bare = REQUEST.sub(r"<!-- from the code: \1 -->\n<!-- end -->", NOTEBOOK.sub(r"](\1.md", markdown))
+    markdown = OTHER_FILE.sub(r"\1", NOTEBOOK.sub(r"](\1.md", markdown))
+    bare = REQUEST.sub(r"<!-- from the code: \1 -->\n<!-- end -->", markdown)
     return HEADER.sub(r"---\n\1\n---", REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(bare)))
 
 
