@@ -373,7 +373,7 @@ if __name__ == "__main__":
 
 @pytest.mark.release
 def test_the_example_trains_on_processes_and_takes_ids_that_fall(tmp_path):
-    example = examples.block("docs/distributed.md", "LocalCluster")
+    example = examples.block("docs/large_data.md", "LocalCluster")
     small = (
         example.replace("(200, 60, 60)", "(24, 12, 12)").replace("        300,", "        5,").replace("=300,", "=5,")
     )

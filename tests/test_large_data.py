@@ -157,6 +157,7 @@ def test_the_page_runs(xgb, lgb, tmp_path, monkeypatch):
     examples.less_data(monkeypatch)
     names = {}
     for code in examples.blocks("docs/large_data.md"):
-        examples.run(code, names)
+        if "LocalCluster" not in code and "XGBoostTrainer" not in code:  # other tests run these
+            examples.run(code, names)
     assert isinstance(names["model"], lgb.Booster)
     assert names["dtrain"].num_data() == sum(names["group"])

@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+from types import SimpleNamespace
 
 import catboost
 import examples
@@ -55,10 +56,15 @@ def by_lightgbm(missing=False, **params):
 @pytest.fixture(scope="module")
 def recipes():
     """The functions of the page's section on ONNX, by name."""
-    code = examples.block("docs/serving.md", "def with_objective").partition("by_xgboost.feature_names = None")[0]
-    names = {"np": np, "lgb": lgb, "X": OTHER}
+    code = examples.block("docs/serving.md", "def with_objective").partition("for i, converted")[0]
+    names = {"lgb": lgb, "test": SimpleNamespace(X=OTHER)}
     examples.run(code, names)
     return names
+
+
+def score(onnx_model):
+    session = onnxruntime.InferenceSession(onnx_model)
+    return session.run(None, {session.get_inputs()[0].name: OTHER})[0].ravel()
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -68,7 +74,7 @@ def test_onnx_of_xgboost(recipes, missing, base_score):
     made = onnxmltools.convert_xgboost(booster, initial_types=recipes["row"])
     expected = booster.predict(xgb.DMatrix(OTHER))
     assert np.ptp(expected) > 1
-    np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), expected, atol=1e-5)
+    np.testing.assert_allclose(score(made.SerializeToString()), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -78,7 +84,7 @@ def test_onnx_of_lightgbm(recipes, missing, split):
     known = recipes["with_objective"](booster)
     assert np.array_equal(known.predict(OTHER), booster.predict(OTHER))
     made = onnxmltools.convert_lightgbm(known, initial_types=recipes["row"], split=split)
-    np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), booster.predict(OTHER), atol=1e-5)
+    np.testing.assert_allclose(score(made.SerializeToString()), booster.predict(OTHER), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [XGBRanker, LGBMRanker])
@@ -88,7 +94,7 @@ def test_onnx_of_estimators(recipes, kind):
     if kind is LGBMRanker:
         convert, model = onnxmltools.convert_lightgbm, recipes["with_objective"](ranker.booster_)
     made = convert(model, initial_types=recipes["row"])
-    np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), ranker.predict(OTHER), atol=1e-5)
+    np.testing.assert_allclose(score(made.SerializeToString()), ranker.predict(OTHER), atol=1e-5)
     # the page converts booster_, since converters do not know our estimators; each of them says so by another error
     with pytest.raises((ValueError, NotImplementedError, AttributeError)):
         convert(ranker, initial_types=recipes["row"])
@@ -115,7 +121,7 @@ def test_what_the_onnx_converter_cannot(recipes):
         onnxmltools.convert_lightgbm(by_lightgbm(), initial_types=recipes["row"])
     booster = by_lightgbm(zero_as_missing=True)
     made = onnxmltools.convert_lightgbm(recipes["with_objective"](booster), initial_types=recipes["row"])
-    scores = recipes["score"](made.SerializeToString()).ravel()
+    scores = score(made.SerializeToString())
     assert np.abs(scores - booster.predict(OTHER)).max() > 0.1
 
 
@@ -221,11 +227,3 @@ def test_eland_makes_the_trees_of_elasticsearch(base_score, tmp_path, monkeypatc
 def test_treelite_does_not_read_catboost():
     assert hasattr(treelite.frontend, "from_xgboost")
     assert not any("catboost" in name for name in dir(treelite.frontend))
-
-
-def test_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for code in examples.blocks("docs/serving.md"):
-        examples.run(code, names)
-    assert {"converted", "compiled", "dump", "solr", "logged"} <= set(names)

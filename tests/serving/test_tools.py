@@ -1,21 +1,58 @@
-"""The page on PyTerrier, ir_measures, ranx, MLflow and Weights & Biases. Run by ``make test-serving``."""
+"""The page on models after training runs, and trackers record every round. Run by ``make test-serving``."""
 
 import examples
+import mlflow
 import numpy as np
 import pytest
+import ranx
+import wandb
+from generated import ranking
+from wandb.integration.lightgbm import wandb_callback
+from wandb.integration.xgboost import WandbCallback
 
-from ltr_objectives import evaluate
+from ltr_objectives import evaluate, to_qrels, to_run
+from ltr_objectives.adapters import LGBMRanker, XGBRanker
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings that these packages cause among themselves
+X, Y, QID = ranking(0)
+DATA = {"X": X, "y": Y, "qid": QID, "eval_set": [(X, Y)], "eval_qid": [QID]}
 
 
-@pytest.mark.filterwarnings("ignore")  # warnings that these packages cause among themselves
 def test_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for code in examples.blocks("docs/other_tools.md"):
+    for code in examples.blocks("docs/serving.md"):
         examples.run(code, names)
-    test = names["test"]
+    assert {"converted", "compiled", "dump", "solr", "logged"} <= set(names)
+    np.testing.assert_allclose([names["theirs"][name] for name in names["measures"]], list(names["ours"].values()))
+    test, learner = names["test"], names["stage"].learner
     constant = evaluate("ndcg@10", np.zeros(len(test.y)), test.y, test.group)
-    assert evaluate("ndcg@10", names["scores"], test.y, test.group) > constant + 0.1
-    for query in np.unique(test.qid):
-        assert len(np.unique(names["scores"][test.qid == query])) == (test.qid == query).sum(), "ties"
-    np.testing.assert_allclose([names["found"][name] for name in names["ours"]], list(names["ours"].values()))
+    assert learner.score(test.X, test.y, qid=test.qid) > constant + 0.1
+
+
+def test_ranx_has_our_values_without_ties():
+    scores = np.random.default_rng(0).permutation(len(Y)).astype(float)
+    metrics = ["ndcg@10", "map", "mrr"]
+    found = ranx.evaluate(ranx.Qrels(to_qrels(Y, qid=QID)), ranx.Run(to_run(scores, qid=QID)), metrics)
+    ours = evaluate(metrics, scores, Y, qid=QID, convention="trec_eval")
+    np.testing.assert_allclose([found[name] for name in metrics], list(ours.values()))
+
+
+@pytest.mark.parametrize(("flavor", "kind"), [(mlflow.xgboost, XGBRanker), (mlflow.lightgbm, LGBMRanker)])
+def test_mlflow_records_every_round(flavor, kind, tmp_path):
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = mlflow.create_experiment("trackers", artifact_location=tmp_path.as_uri())
+    flavor.autolog(log_models=False, log_datasets=False)
+    with mlflow.start_run(experiment_id=experiment) as tracked:
+        ranker = kind(eval_metric="ndcg@10", n_estimators=20).fit(**DATA)
+    flavor.autolog(disable=True)
+    recorded = mlflow.MlflowClient().get_metric_history(tracked.info.run_id, "validation_0-ndcg_at_10")
+    assert [each.value for each in recorded] == ranker.evals_result_["validation_0"]["ndcg@10"]
+
+
+@pytest.mark.parametrize(("callback", "kind"), [(WandbCallback, XGBRanker), (wandb_callback, LGBMRanker)])
+def test_wandb_records_the_last_value(callback, kind, tmp_path):
+    with wandb.init(mode="offline", dir=tmp_path) as tracked:
+        ranker = kind(eval_metric="ndcg@10", n_estimators=20).fit(**DATA, callbacks=[callback()])
+        [recorded] = [value for name, value in dict(tracked.summary).items() if name.endswith("ndcg@10")]
+    assert recorded == pytest.approx(ranker.evals_result_["validation_0"]["ndcg@10"][-1])
