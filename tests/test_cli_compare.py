@@ -1,8 +1,6 @@
 """``ltr-objectives compare``: the cross-validation by hand gives its numbers, and the model is that of all queries."""
 
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,8 +16,7 @@ from ltr_objectives.workbench.trials import run as run_trial
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 NAMES = [f"feature {i}" for i in range(10)]
-FEW = ["--folds", 3, "--trees", 8, "--patience", 3, "--threads", 1]
-SMALL = [*FEW, "--leaves", 6]
+SMALL = ["--folds", 3, "--trees", 8, "--patience", 3, "--threads", 1]
 LEAF_WISE = {"tree_method": "hist", "grow_policy": "lossguide"}
 SHAPE = {  # by the names of the library
     "xgboost": {**LEAF_WISE, "max_leaves": 6, "max_depth": 0, "min_child_weight": 1},
@@ -42,9 +39,9 @@ def folder(workplace):
     return workplace
 
 
-def options(*arguments, data="data.csv", small=SMALL):
-    ignore = ["--ignore", "weight"] if str(data).endswith("csv") and not {"--weight", "--ignore"} & {*arguments} else []
-    return ["compare", "--data", data, *ignore, *small, *arguments]
+def options(*arguments, data="data.csv", leaves=6):
+    ignore = ["--ignore", "weight"] if data.endswith("csv") and not {"--weight", "--ignore"} & {*arguments} else []
+    return ["compare", "--data", data, *ignore, *SMALL, "--leaves", leaves, *arguments]
 
 
 def compare(*arguments, **given):
@@ -118,7 +115,6 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
         assert (ours["native"], ours["reference"], ours["defaults"]) == (False, native, 0)
         assert ours["difference"] == pytest.approx(ours["mean"] - line["mean"])
     assert pd.read_csv("table.csv")["defaults"].max() == defaults
-    assert f"(native, defaults {defaults}/3)" in run(*options(*asked))
 
 
 def without_seconds(found):
@@ -130,9 +126,6 @@ def test_letor_text_and_tables_give_the_same_and_weights_count():
     assert without_seconds(compare(*LIGHTGBM, data="data.txt")) == without_seconds(found)
     weighted = compare(*LIGHTGBM, "--weight", "weight")
     assert row(found, "yetiloss:map")["mean"] != row(weighted, "yetiloss:map")["mean"]
-    pd.read_csv("data.csv").assign(weight=2.0).to_csv("twice.csv", index=False)
-    again = compare(*LIGHTGBM, "--weight", "weight", data="twice.csv")
-    assert row(again, "yetiloss:map")["se"] == pytest.approx(row(found, "yetiloss:map")["se"], abs=0.02)
 
 
 def test_the_folder_of_a_fold_is_compared_on_its_test_part(folder):
@@ -148,13 +141,11 @@ def test_the_folder_of_a_fold_is_compared_on_its_test_part(folder):
     assert "25 queries, 10 of them test" in run(*options(*LIGHTGBM, data="Fold1"))
 
 
-@pytest.mark.parametrize("kind", ["date", "text", "number"])
+@pytest.mark.parametrize("kind", ["date", "text"])
 def test_folds_by_a_column_test_on_later_values(kind):
     day = 10 + DATA.qid * 7 % 12  # 12 values, queries of all in any order
-    table = pd.read_csv("data.csv").assign(day=pd.Series(day).map("2026-01-{}".format) if kind == "text" else day)
-    if kind == "date":
-        table["day"] = pd.to_datetime("2026-01-01") + pd.to_timedelta(table["day"], "D")
-    table.to_parquet("days.parquet")
+    text = pd.Series(day).map("2026-01-{}".format)
+    pd.read_csv("data.csv").assign(day=text if kind == "text" else pd.to_datetime(text)).to_parquet("days.parquet")
     found = compare(*LIGHTGBM, "--ignore", "weight", "--folds-by", "day", data="days.parquet")
     assert (found["folds"], "day" in found["features"]) == (3, False)
     of = np.array([day[DATA.qid == q][0] for q in np.unique(DATA.qid)])
@@ -184,48 +175,32 @@ def test_the_others_are_tested_against_the_reference(reference):
     found = compare(*asked, "--reference", reference)
     means = [r["mean"] for r in found["table"]]
     assert means == sorted(means, reverse=True)
-    others = {"rank_xendcg", "yetiloss:map", "queryrmse"} - {reference}
-    assert {r["objective"]: r["reference"] for r in found["table"]} == {
-        reference: None,
-        **dict.fromkeys(others, reference),
-    }
-    for name in others:
-        line = row(found, name)
-        assert line["difference"] == pytest.approx(line["mean"] - row(found, reference)["mean"])
-    printed = run(*options(*asked, "--reference", reference))
-    [line] = [line for line in printed.splitlines() if " reference " in line]
-    assert reference in line
+    assert len(means) == len({"rank_xendcg", "yetiloss:map", "queryrmse", reference})
+    for line in found["table"]:
+        assert line["reference"] == (None if line["objective"] == reference else reference)
+        if line["reference"]:
+            assert line["difference"] == pytest.approx(line["mean"] - row(found, reference)["mean"])
 
 
-def test_people_get_a_table_the_reasons_and_the_best():
-    frame = pd.read_csv("data.csv").drop(columns="weight")
-    frame.assign(label=20 * frame["label"]).to_csv("large.csv", index=False)
-    asked = ["--library", "xgboost,lightgbm", "--metric", "ndcg@5"]
-    printed = run(*options(*asked, "--ignore", "", data="large.csv"))
+def test_people_get_a_table_what_is_left_out_and_the_best():
+    pd.read_csv("data.csv").assign(label=20 * DATA.y).to_csv("large.csv", index=False)  # rank:ndcg takes up to 31
+    asked = ["--library", "xgboost,lightgbm", "--metric", "map", "--trees", 2, "--save-best", "a.txt"]
+    printed = run(*options(*asked, data="large.csv"))
     assert "30 queries, 3 folds" in printed
     assert "rank:pairwise (native, defaults " in printed
     assert "note: xgboost rank:ndcg is left out: xgboost: " in printed
-    found = compare(*asked, "--ignore", "", "--save-best", "best.txt", data="large.csv")
-    top = max(found["table"], key=lambda r: r["mean"])
-    chance = "beyond" if (top["p"] or 1) < 0.05 else "within"
-    end = "" if top["p"] is None else f"; its lead over {top['reference']} is {chance} chance"
-    assert f"best by ndcg@5: {top['library']}, {top['objective']}{end}\n" in printed
-    assert found["best"]["library"] == "lightgbm"  # whose models end so
+    assert "best of lightgbm by map: lightgbm, " in printed  # whose models end so
 
 
 def test_rank_map_learns_from_labels_above_0_and_says_so():
-    """In the table and in JSON, of ``compare`` and of ``train``."""
     note = "rank:map learns only which labels are above 0"
-    asked = ["--objectives", "rank:map,rank:ndcg", "--library", "xgboost", "--metric", "map"]
+    asked = ["--objectives", "rank:map", "--library", "xgboost", "--metric", "map"]
     found = compare(*asked)
     assert (found["notes"], found["left_out"], found["features"]) == ([note], {}, NAMES)
-    assert f"{note}." in " ".join(run(*options(*asked)).split())
     pd.read_csv("data.csv").assign(label=DATA.y > 0).to_csv("clicks.csv", index=False)
     assert compare(*asked, data="clicks.csv")["notes"] == []
-    train = ["--library", "xgboost", "--ignore", "weight", "--objective", "rank:map", "--trees", 3, "--threads", 1]
-    assert run_json("train", "--train", "data.csv", "--out", "graded.json", *train)["notes"] == [note]
-    assert run_json("train", "--train", "clicks.csv", "--out", "clicks.json", *train)["notes"] == []
-    assert Path("graded.json").read_text() == Path("clicks.json").read_text()
+    train = ["train", "--train", "data.csv", "--out", "a.json", "--library", "xgboost", "--ignore", "weight"]
+    assert run_json(*train, "--objective", "rank:map", "--trees", 3, "--threads", 1)["notes"] == [note]
 
 
 @pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")  # the command prints them
@@ -246,7 +221,6 @@ def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore():
     ):
         printed = run(*command, *small, "--ignore", "weight")
         assert printed.count("warning: ") == 1  # however many trainings give it
-        assert "'revenue', 'worst first', 'missing', 'noisy'" in printed
         assert f"--ignore '{ignore}'\n" in printed
         assert "warning" not in run(*command, *small, "--ignore", ignore)
 
@@ -255,8 +229,7 @@ def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore():
 def test_a_warning_is_printed_if_only_native_objectives_are_left():
     """LightGBM drops every column, which its own objectives survive as one score for all rows."""
     asked = ["--library", "lightgbm", "--metric", "map", "--param", "min_data_in_leaf=10000"]
-    asked += ["--param", "feature_pre_filter=true"]
-    assert "warning: no objective of ours" in run(*options(*asked, small=FEW))
+    assert "warning: no objective of ours" in run(*options(*asked, "--param", "feature_pre_filter=true", leaves=31))
 
 
 def test_the_progress_is_no_part_of_the_result(monkeypatch):
@@ -264,4 +237,4 @@ def test_the_progress_is_no_part_of_the_result(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     done = invoke([*options(*LIGHTGBM[:2], "--objectives", "lambdarank"), "--json"], 0)
     assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
-    assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
+    assert "6/6" in done.stderr
