@@ -1,24 +1,21 @@
 """The contract of every training: (library, its own function or our estimator, path through the adapter)."""
 
-import importlib
-import itertools
+import multiprocessing
 import pickle
-import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES, METRICS, PARITIES, PATHS
+from catalog import OBJECTIVES, ONE_OF_EACH, PARITIES, PATHS
 from catboost import CatBoost, Pool
-from generated import ranking
 from packaging.version import Version
-from rankers import LIBRARIES, NATIVE, fold, ranker
+from rankers import LIBRARIES, SUFFIX, ranker
 from recording import Recording
 from trainings import EVERY_OBJECTIVE, NEWTON, WAYS, data_of, exact, release, trained
+from xgboost import DMatrix
 
-from ltr_objectives import adapters, evaluate
+from ltr_objectives import Metric, Objective, adapters, evaluate
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
 ways = pytest.mark.parametrize("way", WAYS)
@@ -62,26 +59,9 @@ def test_three_rounds_and_three_more_are_six(library, way, path):
     first = trained(library, way, PATHS[path], X, y, group, 3, **how)
     restarted = first._replace(model=pickle.loads(pickle.dumps(first.model)))
     assert np.ptp(whole) > 1e-3
-    both = trained(library, way, PATHS[path], X, y, group, 3, before=restarted, **how).predict(X)
-    np.testing.assert_array_equal(both, whole)
-
-
-@libraries
-def test_samples_of_rows_go_on_in_catboost_alone(library):
-    """The same holds with a native objective."""
-    options = {
-        "xgboost": {"subsample": 0.6, "seed": 1},
-        "lightgbm": {"bagging_fraction": 0.6, "bagging_freq": 1, "seed": 1},
-        "catboost": {**NEWTON, "random_strength": 5, "bootstrap_type": "Bernoulli", "subsample": 0.6},
-    }[library]
-    X, y, qid = ranking(5, queries=40)
-    native = {"loss_function": "QueryRMSE"} if library == "catboost" else {"objective": NATIVE[library]}
-    for way, objective in (("native", native), ("callable", PATHS["own Hessian"])):
-        data = library, way, objective, X, y, np.bincount(qid)
-        whole, first = trained(*data, 8, params=options).predict(X), trained(*data, 3, params=options)
-        assert np.array_equal(trained(*data, 8, params=options).predict(X), whole)
-        both = trained(*data, 5, params=options, before=first).predict(X)
-        assert np.array_equal(both, whole) == (library == "catboost")
+    for before in (first, restarted):
+        both = trained(library, way, PATHS[path], X, y, group, 3, before=before, **how).predict(X)
+        np.testing.assert_array_equal(both, whole)
 
 
 @libraries
@@ -187,159 +167,82 @@ def test_the_preset_trains_like_the_native_objective(parity, weighted):
 
 (X, LABELS, GROUP), _ = data_of("any", queries=25)
 LABELS = (LABELS > 0).astype(np.float32)
-QID = np.repeat(np.arange(25), GROUP)
-SCORES = X[:, 0]
-PICKLERS = ("pickle", "cloudpickle", "joblib")
+QID, SCORES = np.repeat(np.arange(25), GROUP), X[:, 0]
 
 
 def compute(obj):
     """The bytes of all that an object of ours computes."""
-    if hasattr(obj, "gradient_hessian"):
+    if isinstance(obj, Objective):
         found = obj.gradient_hessian(SCORES, LABELS, GROUP, iteration=7)
-    elif hasattr(obj, "per_query"):
+    elif isinstance(obj, Metric):
         found = obj.per_query(SCORES, LABELS, GROUP)
-    elif type(obj).__name__.startswith("XGBoost"):
-        import xgboost as xgb
-
-        found = obj(SCORES, xgb.DMatrix(X, LABELS, qid=QID))
-    elif type(obj).__name__.startswith("LightGBM"):
-        found = obj(LABELS, SCORES, None, GROUP)
-    else:
+    elif obj.library.name == "catboost":
         pool = Pool(X, LABELS, group_id=QID)
         loss = {"loss_function": obj} if hasattr(obj, "calc_ders_range") else {"eval_metric": obj}
         quiet = {"iterations": 3, "depth": 2, "thread_count": 1, "verbose": False, "allow_writing_files": False}
         model = CatBoost({"loss_function": "RMSE", "eval_metric": "NDCG", **quiet, **NEWTON, **loss}).fit(pool)
         found = model.predict(pool), repr(model.get_evals_result())
+    else:
+        found = (
+            obj(LABELS, SCORES, None, GROUP)
+            if obj.library.name == "lightgbm"
+            else obj(SCORES, DMatrix(X, LABELS, qid=QID))
+        )
     return [each.tobytes() if isinstance(each, np.ndarray) else repr(each) for each in found]
 
 
-def callables():
-    for library in ("xgboost", "lightgbm"):
-        yield getattr(adapters, f"{library}_objective")(PATHS["random"])
-        yield getattr(adapters, f"{library}_metric")("map", "mrr")
-    pool, goals = Pool(X, LABELS, group_id=QID), {"revenue": 1 - LABELS}
-    yield from (adapters.catboost_objective(PATHS["random"], pool), adapters.catboost_metric("map", pool))
-    yield adapters.catboost_objective(PATHS["goals"], pool, labels=goals)
-    yield adapters.lightgbm_objective(PATHS["goals"], labels=goals)
-
-
-THERE = """
-import importlib, pathlib, pickle, sys
-sys.path.insert(0, sys.argv[1])
-import test_trainings as here
-for pickler in here.PICKLERS:
-    path = pathlib.Path(sys.argv[2], pickler)
-    with path.open("rb") as file:
-        objects = importlib.import_module(pickler).load(file)
-    found = [here.compute(o) for o in objects], [repr(o) for o in objects]
-    path.with_suffix(".there").write_bytes(pickle.dumps(found))
-"""
-
-
-def test_objects_compute_the_same_bytes_in_another_process(tmp_path):
-    every = [*callables(), *itertools.chain(*EXAMPLES.values(), *METRICS.values())]
-    expected = [compute(obj) for obj in every]  # before they are pickled; their caches must stay here
-    sent = {pickler: every if pickler == "pickle" else every[:8] for pickler in PICKLERS}
-    for pickler, objects in sent.items():
-        with (tmp_path / pickler).open("wb") as file:
-            importlib.import_module(pickler).dump(objects, file)
-    subprocess.run([sys.executable, "-c", THERE, str(Path(__file__).parent), str(tmp_path)], check=True)
-    for pickler, objects in sent.items():
-        computed, printed = pickle.loads((tmp_path / f"{pickler}.there").read_bytes())
-        assert printed == [repr(obj) for obj in objects]
-        for obj, here, there in zip(objects, expected, computed, strict=False):
-            assert here == there, (pickler, obj)
-
-
-def test_every_protocol_of_pickle_carries_callables():
-    for obj in callables():
-        expected = compute(obj)  # its cache for this data is not sent
-        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            assert compute(pickle.loads(pickle.dumps(obj, protocol))) == expected
+def test_objects_compute_the_same_bytes_in_another_process():
+    pool, revenue = Pool(X, LABELS, group_id=QID), {"revenue": 1 - LABELS}
+    objects = [
+        adapters.xgboost_objective(PATHS["random"]), adapters.xgboost_metric("map", "mrr"),
+        adapters.lightgbm_objective(PATHS["goals"], labels=revenue), adapters.lightgbm_metric("map", "mrr"),
+        adapters.catboost_objective(PATHS["random"], pool), adapters.catboost_metric("map", pool),
+        adapters.catboost_objective(PATHS["goals"], pool, labels=revenue), *OBJECTIVES.values(), *ONE_OF_EACH,
+    ]  # fmt: skip
+    expected = [compute(each) for each in objects]  # before they are pickled; their caches must stay here
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for each, here, there in zip(objects, expected, pool.map(compute, objects), strict=True):
+            assert here == there, each
 
 
 WITHOUT_US = """
 import pickle, sys
-from pathlib import Path
 sys.modules["ltr_objectives"] = None  # whoever imports it fails
 import numpy as np
-library, X, *paths = sys.argv[1:]
-X = np.load(X)
-
-def read(path):
-    if path.endswith(".pickle"):
-        return pickle.loads(Path(path).read_bytes())
-    if library == "catboost":
-        import catboost
-        return catboost.CatBoost().load_model(path)
-    return __import__(library).Booster(model_file=path)
-
-for path in paths:
-    try:
-        model = read(path)
-    except ModuleNotFoundError as error:
-        Path(path + ".error").write_text(str(error))
-        continue
-    rows = __import__(library).DMatrix(X) if library == "xgboost" else X
-    np.save(path + ".npy", model.predict(rows))
+library, *files = sys.argv[1:]
+module = __import__(library)
+X, booster = pickle.load(open("pickled", "rb"))
+rows = module.DMatrix(X) if library == "xgboost" else X
+models = [module.CatBoost().load_model(f) if library == "catboost" else module.Booster(model_file=f) for f in files]
+np.save("found.npy", [model.predict(rows) for model in (booster, *models)])
 """
 
 
 @libraries
 def test_models_without_this_package(library, tmp_path):
-    """The library's own files, those of our estimators, and pickles, all read in one process."""
-    np.save(tmp_path / "X.npy", X)
-    both = [trained(library, way, PATHS["random"], X, LABELS, GROUP) for way in WAYS]
-    ours, ranker = (each.model for each in both)
-    free, bound = [ranker.booster_], [ranker]  # of the estimator, and what holds an object of ours
-    (bound if library == "catboost" else free).append(ours)
-    if library == "lightgbm":
-        import lightgbm as lgb
-
-        own = {"objective": adapters.lightgbm_objective(PATHS["random"]), "metric": "None", "verbose": -1}
-        bound.append(lgb.LGBMRanker(**own, n_estimators=5).fit(X, LABELS, group=GROUP))
-    paths = []
-    for i, model in enumerate((*free, *bound)):
-        paths.append(tmp_path / f"{i}.pickle")
-        paths[-1].write_bytes(pickle.dumps(model))
-        if model is free[-1] or model is bound[0]:  # trained by the library, and by our estimator
-            paths.append(tmp_path / f"{i}{'.ubj' if library == 'xgboost' else '.txt'}")
-            model.save_model(str(paths[-1]))
-    command = [sys.executable, "-c", WITHOUT_US, library, str(tmp_path / "X.npy"), *map(str, paths)]
-    subprocess.run(command, check=True)
-    for path in paths:
-        model = (*free, *bound)[int(path.stem)]
-        if path.suffix == ".pickle" and int(path.stem) >= len(free):
-            assert "ltr_objectives" in path.with_name(f"{path.name}.error").read_text()
-        else:
-            rows = X if library != "xgboost" or model is ranker else __import__(library).DMatrix(X)
-            expected = model.predict(rows)
-            assert np.ptp(expected) > 0
-            assert np.array_equal(np.load(f"{path}.npy"), expected)
+    ours, estimator = (trained(library, way, PATHS["random"], X, LABELS, GROUP) for way in WAYS)
+    files = [f"{name}{SUFFIX[library]}" for name in ("ours", "estimator")]
+    for name, each in zip(files, (ours, estimator), strict=True):
+        each.model.save_model(str(tmp_path / name))
+    (tmp_path / "pickled").write_bytes(pickle.dumps((X, estimator.model.booster_)))
+    subprocess.run([sys.executable, "-c", WITHOUT_US, library, *files], check=True, cwd=tmp_path)
+    expected = [each.predict(X) for each in (estimator, ours, estimator)]
+    assert np.ptp(expected, axis=1).all()
+    assert np.array_equal(np.load(tmp_path / "found.npy"), expected)
 
 
-# interrupts
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
 @libraries
 def test_ctrl_c_is_a_keyboard_interrupt(library, monkeypatch):
     """Even if CatBoost turns it into its own error."""
-    data, calls = fold().train, []
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    calls, fill = [], Recording.fill
 
-    def fill(self, call):
+    def interrupted(self, call):
         calls.append(1)
         if len(calls) == 5:
-            signal.raise_signal(signal.SIGINT)
-            for _ in range(1000):
-                np.sort(np.arange(100))  # so that the interrupt is raised here
-        call.grad[:] = call.scores - call.queries.labels
+            raise KeyboardInterrupt
+        fill(self, call)
 
-    monkeypatch.setattr(Recording, "fill", fill)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            ranker(library, Recording(), n_estimators=50).fit(data.X, data.y, qid=data.qid)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert len(calls) < 20
+    monkeypatch.setattr(Recording, "fill", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ranker(library, Recording(), n_estimators=50).fit(X, LABELS, group=GROUP)
+    assert len(calls) == 5

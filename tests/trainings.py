@@ -80,22 +80,10 @@ def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params
             valid=None, metric=None, stop=None, before=None, after=None, **given) -> Trained:  # fmt: skip
     """Train by the library's own function or by our estimator.
 
-    Parameters
-    ----------
-    library, way : str
-        ``way`` is "native" (``objective`` holds the library's parameters), "callable" or "estimator" (it is ours).
-    params : dict
-        More parameters of the training.
-    weight, start : array, optional
-        Weights by query, initial scores by row.
-    valid : (X, y, group), optional
-        The eval set, for ``metric`` and for early stopping after ``stop`` rounds.
-    before : Trained, optional
-        The training that this one continues.
-    after : callable, optional
-        Called with the number of the iteration after each.
-    given : dict
-        Arguments of the callable or of ``fit`` beside the data, such as ``labels``.
+    ``way`` is "native", where ``objective`` holds the library's parameters, "callable" or "estimator". Weights are by
+    query, ``start`` are scores by row, and ``valid`` is an eval set, for ``metric`` and early stopping after ``stop``
+    rounds. ``before`` is the training that this one continues. ``after`` is called with the number of each iteration,
+    and ``given`` are arguments of the callable or of ``fit``, such as ``labels``.
     """
     if way == "estimator":
         of_valid = {"eval_set": [valid[:2]], "eval_group": [valid[2]]} if valid else {}
