@@ -5,14 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from oracles.references import reference
 from rankers import LIBRARIES, fold, ranker
 from trainings import through_the_callable
 
-from ltr_objectives import LTRWarning, Mixture, Preferences, RankNet, Subsample
+from ltr_objectives import LTRWarning, Mixture, Preferences, Subsample
 from ltr_objectives.adapters import catboost_objective
-
-everywhere = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def pairs_of_labels(y, group):
@@ -43,17 +40,6 @@ def by_definition(scores, pairs, weight, sigma):
     return loss, grad, hess
 
 
-@pytest.mark.parametrize("sigma", [0.3, 1.0, 2.5])
-def test_all_pairs_of_labels_are_ranknet(sigma, rng):
-    scores, y, group, _ = some_pairs(rng)
-    ours = Preferences(pairs_of_labels(y, group), len(y), sigma=sigma)
-    weight = rng.uniform(0.2, 3.0, len(group))
-    for scale in (0.0, 1.0, 1e4):
-        expected = RankNet(sigma=sigma).gradient_hessian(scale * scores, y, group, weight)
-        found = ours.gradient_hessian(scale * scores, 0 * y, group, weight)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-
-
 def test_gradient_and_hessian_are_those_of_the_definition(rng):
     for scale in (1e-3, 1.0, 50.0, 1e4):
         scores, y, group, pairs = some_pairs(rng)
@@ -61,26 +47,23 @@ def test_gradient_and_hessian_are_those_of_the_definition(rng):
         objective = Preferences(pairs, len(y), weight, sigma)
         loss, *expected = by_definition(scores, pairs, weight, sigma)
         found = objective.gradient_hessian(scores, y, group)
-        for each in (found, reference(objective, scores, y)):
-            np.testing.assert_allclose(each, expected, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
         assert objective.reference_loss(scores, y) == pytest.approx(loss)
 
 
 def test_same_bytes_for_any_threads_and_after_copies(rng):
     scores, y, group, pairs = some_pairs(rng, count=300)
-    objective = Preferences(pairs.tolist(), len(y), rng.uniform(size=len(pairs)))
+    objective = Preferences(pairs, len(y), rng.uniform(size=len(pairs)))
+    for name, value in {"pairs": pairs[:, ::-1], "pairs_weight": None, "sigma": 2.0, "rows": len(y) + 1}.items():
+        assert Preferences(**objective.settings() | {name: value}) != objective
     expected = [x.tobytes() for x in objective.gradient_hessian(scores, y, group, n_threads=1)]
+    pairs[:] = 0  # the caller's array
     for other in (objective, pickle.loads(pickle.dumps(objective)), copy.deepcopy(objective)):
         assert other == objective
         assert hash(other) == hash(objective)
-        for threads in (1, 2, 4):
+        for threads in (2, 4):
             found = other.gradient_hessian(scores, y, group, n_threads=threads)
             assert [x.tobytes() for x in found] == expected
-    settings = objective.settings()
-    for name, value in {"pairs": pairs[:, ::-1], "pairs_weight": None, "sigma": 2.0, "rows": len(y) + 1}.items():
-        assert Preferences(**{**settings, name: value}) != objective
-    pairs[:] = 0  # the caller's array
-    assert objective.gradient_hessian(scores, y, group)[0].tobytes() == expected[0]
 
 
 def test_scores_at_the_limits_give_finite_gradients():
@@ -121,33 +104,25 @@ def test_leaves_equal_those_of_pairlogit(weighted):
     assert compared > 1
 
 
-@everywhere
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_the_estimators_train_what_the_callables_train(library):
     pytest.importorskip(library)
-    data, vali = (part := fold()).train, part.vali
+    data = fold().train
     pairs = pairs_of_labels(data.y, data.group)[::3]
-    weight = np.random.default_rng(1).uniform(0.2, 3.0, len(pairs))
-    objective = Preferences(pairs, len(data.y), weight)
-    given = {"qid": data.qid, "eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid]}
-    wins = np.isin(np.arange(len(data.y)), pairs[:, 0]).astype(float)
-    found = ranker(library, objective, eval_metric="map").fit(data.X, wins, **given)
+    objective = Preferences(pairs, len(data.y), np.random.default_rng(1).uniform(0.2, 3.0, len(pairs)))
+    wins = np.isin(np.arange(len(data.y)), pairs[:, 0]).astype(float)  # CatBoost refuses labels that are all equal
     scores = through_the_callable(library, objective, data, wins)
+    found = ranker(library, objective).fit(data.X, wins, qid=data.qid)
     np.testing.assert_allclose(found.predict(data.X), scores, rtol=1e-5, atol=1e-6)
-    assert list(found.evals_result_["validation_0"]) == ["map"]
-    margin = scores[pairs[:, 0]] - scores[pairs[:, 1]]
-    assert (margin > 0).mean() > 0.7
+    assert (scores[pairs[:, 0]] > scores[pairs[:, 1]]).mean() > 0.7
 
 
-def test_a_mixture_adds_the_gradients_of_pairs_and_labels(rng):
+def test_a_subsample_has_the_pairs_of_the_drawn_queries(rng):
     scores, y, group, pairs = some_pairs(rng)
-    parts = [Preferences(pairs, len(y)), RankNet()]
-    of_parts = [np.array(part.gradient_hessian(scores, y, group)) for part in parts]
-    sums = 0.5 * of_parts[0] + of_parts[1]
-    mixture = Mixture(parts, [0.5, 1.0], normalize=False)
-    np.testing.assert_allclose(mixture.gradient_hessian(scores, y, group), sums, rtol=1e-12, atol=1e-12)
-    whole = of_parts[0][0] / 0.3
+    objective = Preferences(pairs, len(y))
+    whole = objective.gradient_hessian(scores, y, group)[0] / 0.3
     for seed in range(5):
-        some = Subsample(parts[0], queries=0.3, seed=seed).gradient_hessian(scores, y, group)[0]
+        some = Subsample(objective, queries=0.3, seed=seed).gradient_hessian(scores, y, group)[0]
         drawn = some != 0
         assert 0.05 < drawn.sum() / (whole != 0).sum() < 0.7
         np.testing.assert_allclose(some[drawn], whole[drawn])

@@ -9,30 +9,12 @@ from oracles.rankings import exact_rankings
 from oracles.stochasticrank import conditional_estimates
 from scipy.special import erfc, expit, softmax
 
-from ltr_objectives import (
-    RMSE,
-    XENDCG,
-    FairExposure,
-    Langevin,
-    ListMLE,
-    ListNet,
-    Mixture,
-    Objective,
-    Ordinal,
-    PLRank,
-    Preferences,
-    Queries,
-    QueryRMSE,
-    SoftRank,
-    StochasticLabels,
-    StochasticRank,
-)
+import ltr_objectives as ours
+from ltr_objectives import Queries, get_metric
 from ltr_objectives.metrics import gains
-from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.approx import _Approx
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.lambdaloss import LambdaLoss
 from ltr_objectives.objectives.mixture import _labels_for
 from ltr_objectives.objectives.neuralndcg import _Sorted
 from ltr_objectives.objectives.reference import reference_gains, reference_head
@@ -69,7 +51,7 @@ def derivatives(objective, scores, labels, curvature):
 
 
 @functools.singledispatch
-def reference(objective: Objective, scores, labels):
+def reference(objective: ours.Objective, scores, labels):
     """Return gradient and Hessian of one query, by default those of the method ``reference``.
 
     They are expected values for an objective that is always random, in lists of at most 5 documents.
@@ -85,13 +67,13 @@ def _(objective: Wrapper, scores, labels):
 
 
 @reference.register
-def _(objective: Langevin, scores, labels):
+def _(objective: ours.Langevin, scores, labels):
     grad, hess = reference(objective.objective, scores, labels)
     return grad + objective.shrink * hess * scores, hess
 
 
 @reference.register
-def _(objective: StochasticLabels, scores, labels):
+def _(objective: ours.StochasticLabels, scores, labels):
     queries, n = Queries(labels, [len(scores)]), len(scores)
     of_goals, chances = objective._labels_of_members(queries), np.array([member.factor for member in objective.members])
     total = np.zeros((2, n))
@@ -102,7 +84,7 @@ def _(objective: StochasticLabels, scores, labels):
 
 
 @reference.register
-def _(objective: Mixture, scores, labels):
+def _(objective: ours.Mixture, scores, labels):
     queries, total = Queries(labels, [len(scores)]), np.zeros((2, len(scores)))
     for part in objective.summands(queries, 1):
         total += part.factor * np.array(reference(part.objective, scores, _labels_for(part, queries)))
@@ -110,31 +92,23 @@ def _(objective: Mixture, scores, labels):
 
 
 @reference.register
-def _(objective: RMSE, scores, labels):
+def _(objective: ours.RMSE, scores, labels):
     return scores - labels, np.ones(len(scores))
 
 
 @reference.register
-def _(objective: QueryRMSE, scores, labels):
+def _(objective: ours.QueryRMSE, scores, labels):
     return scores - labels - np.mean(scores - labels), np.ones(len(scores))
 
 
 @reference.register
-def _(objective: Ordinal, scores, labels):
+def _(objective: ours.Ordinal, scores, labels):
     gaps = scores[:, None] - objective.thresholds
     return derivatives(objective, scores, labels, np.sum(expit(gaps) * expit(-gaps), axis=1))
 
 
 @reference.register
-def _(objective: Preferences, scores, labels):
-    hi, lo = objective.pairs.T
-    margin = objective.sigma * (scores[hi] - scores[lo])
-    curve = objective.sigma**2 * objective.pairs_weight * expit(margin) * expit(-margin)
-    return derivatives(objective, scores, labels, sum(np.bincount(rows, curve, objective.rows) for rows in (hi, lo)))
-
-
-@reference.register
-def _(objective: LambdaLoss, scores, labels):
+def _(objective: ours.LambdaLoss, scores, labels):
     gaps = objective.sigma * (scores[:, None] - scores)
     w = objective._weights(scores, labels)
     slope = objective.sigma * w * expit(-gaps) / np.log(2.0)
@@ -143,13 +117,13 @@ def _(objective: LambdaLoss, scores, labels):
 
 
 @reference.register
-def _(objective: ListNet, scores, labels):
+def _(objective: ours.ListNet, scores, labels):
     rho = softmax(scores)
     return derivatives(objective, scores, labels, objective._reference_target(labels).sum() * rho * (1.0 - rho))
 
 
 @reference.register
-def _(objective: ListMLE, scores, labels):
+def _(objective: ours.ListMLE, scores, labels):
     hess = np.zeros(len(scores))
     for share in objective._open_shares(labels):
         chance = np.where(share > 0, share * np.exp(np.minimum(scores - scores[share > 0].max(), 0.0)), 0.0)
@@ -159,7 +133,7 @@ def _(objective: ListMLE, scores, labels):
 
 
 @reference.register
-def _(objective: XENDCG, scores, labels):
+def _(objective: ours.XENDCG, scores, labels):
     n = len(scores)
     if len(set(labels)) < 2:
         return np.zeros(n), np.zeros(n)
@@ -186,14 +160,14 @@ def _(objective: _Approx, scores, labels):
 
 
 @reference.register
-def _(objective: PLRank, scores, labels):
+def _(objective: ours.PLRank, scores, labels):
     theta, gain = objective.theta(len(scores)), gains.apply_gain(objective.gain, labels)
     ideal = float(np.dot(np.sort(gain)[::-1][: len(theta)], np.sort(theta)[::-1]))
     return _expected(objective, scores, (gain - gain.min()) / (ideal if objective.normalize and ideal > 0 else 1.0))
 
 
 @reference.register
-def _(objective: FairExposure, scores, labels):
+def _(objective: ours.FairExposure, scores, labels):
     theta, exposure = objective.theta(len(scores)), np.zeros(len(scores))
     for y, p in zip(*exact_rankings(scores, len(theta)), strict=True):
         exposure[y] += p * theta
@@ -219,7 +193,7 @@ def _expected(objective, scores, gain):
 
 
 @reference.register
-def _(objective: StochasticRank, scores, labels):
+def _(objective: ours.StochasticRank, scores, labels):
     n, z, metric = len(scores), scores - objective.mu * objective.sigma * labels, get_metric(objective.metric)
     slope, bend, size = conditional_estimates(metric, z, labels, objective.sigma, np.zeros(n))
     if objective.sfa > 0 and n > 0:
@@ -236,7 +210,7 @@ def _(objective: _Sorted, scores, labels):
 
 
 @reference.register
-def _(objective: SoftRank, scores, labels):
+def _(objective: ours.SoftRank, scores, labels):
     chosen = reference_head(scores, labels, objective.max_documents)
     s, gain = scores[chosen], reference_gains(objective.gain, labels)[chosen]
     grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
