@@ -173,25 +173,10 @@ def test_check_metric_takes_an_object():
 
 
 @dataclass(frozen=True)
-class Squares(Objective):
-    """Squared error, as a function of the class may change it."""
-
-    name: ClassVar[str] = "squares"
-    facts = Facts(shift_invariant=False)
-
-    def fill(self, call):
-        call.grad[:] = call.scores - call.queries.labels
-        call.hess[:] = 1.0
-
-    def reference(self, scores, labels):
-        return scores - labels, np.ones(len(labels))
-
-
-@dataclass(frozen=True)
 class Centred(Objective):
-    """Squared error without the mean of each query, with noise in the scores."""
+    """Squared error without the mean of each query."""
 
-    noise: str | None = "gaussian"
+    noise: str | None = None
     noise_scale: float = 1.0
 
     name: ClassVar[str] = "centred"
@@ -220,18 +205,17 @@ class Centred(Objective):
         return np.sum((error - error.mean()) ** 2) / 2
 
 
-def other_fill(change, of=Squares):
+@dataclass(frozen=True)
+class Noisy(Centred):
+    noise: str | None = "gaussian"
+
+
+def other_fill(change):
     def fill(self, call):
-        of.fill(self, call)
+        Centred.fill(self, call)
         change(call)
 
     return {"fill": fill}
-
-
-NEGATIVE = {
-    **other_fill(lambda call: call.hess.__imul__(-1)),
-    "reference": lambda self, s, y: (s - y, -np.ones(len(s))),
-}
 
 
 def wrong_where(condition):
@@ -254,79 +238,86 @@ def wrong_in_both(change, hess=1.0):
     def reference(self, scores, labels):
         return change(Centred.reference(self, scores, labels)[0]), np.full(len(labels), hess)
 
-    return {**other_fill(of_call, Centred), "reference": reference, "reference_loss": lambda self, s, y: None}
+    return {**other_fill(of_call), "reference": reference, **NO_LOSS}
 
 
+def fill_at_random(self, call):
+    call.grad[:] = np.random.default_rng(call.iteration).random(len(call.grad)) - call.queries.labels
+    call.hess[:] = 1.0
+
+
+NO_LOSS, NO_REFERENCE = ({name: lambda self, s, y: None} for name in ("reference_loss", "reference"))
+NEGATIVE = wrong_in_both(lambda grad: grad, hess=-1.0)
 STATE = np.random.default_rng(0)
-WRONG_SQUARES = {
-    "another reference": ({"reference": lambda self, s, y: (s - y, 2 * np.ones(len(y)))}, "Hessian .* reference"),
-    "nothing to compare with": ({"reference": lambda self, s, y: None}, "write reference or reference_loss"),
+WRONG_OBJECTIVES = {
+    "another reference": (
+        Centred, {"reference": lambda self, s, y: (Centred.reference(self, s, y)[0], s + 2)}, "Hessian .* reference"
+    ),
+    "nothing to compare with": (Centred, NO_LOSS | NO_REFERENCE, "write reference or reference_loss"),
     "a loss of another scale": (
-        {"reference": lambda self, s, y: None, "reference_loss": lambda self, s, y: ((s - y) ** 2).sum()},
+        Centred,
+        {**NO_REFERENCE, "reference_loss": lambda self, s, y: 2 * Centred.reference_loss(self, s, y)},
         "slope of reference_loss",
     ),
-    "a list as parameter": ({"__hash__": None}, "unhashable"),
+    "a list as parameter": (Centred, {"__hash__": None}, "unhashable"),
     "a parallel kernel": (
+        Centred,
         other_fill(lambda call: call.run(numba.njit(parallel=True)(lambda first, last, ptr, s, out: None))),
         "has parallel=True, .* leave it out",
     ),
-    "a negative Hessian": (NEGATIVE, "Hessian is negative"),
-    "a wrong sign": (
-        {**other_fill(lambda call: call.grad.__imul__(-1)), "reference": lambda self, s, y: (y - s, np.ones(len(s)))},
-        "change its sign",
+    "a negative Hessian": (Centred, NEGATIVE, "Hessian is negative"),
+    "a wrong sign": (Centred, wrong_in_both(lambda grad: -grad), "change its sign"),
+    "not invariant": (
+        Centred,
+        {**other_fill(lambda call: call.grad.__iadd__(call.scores)), "facts": Facts(balanced=False), **NO_LOSS,
+         "reference": lambda self, s, y: (Centred.reference(self, s, y)[0] + s, np.ones(len(s)))},
+        "shift_invariant=False",
     ),
-    "not invariant": ({"facts": Facts(balanced=False)}, "shift_invariant=False"),
-    "long lists": (wrong_where(lambda s, y: len(s) > 20), "reference"),
-    "single documents": (wrong_where(lambda s, y: len(s) == 1), "reference"),
-    "tied scores": (wrong_where(lambda s, y: len(set(s)) < len(s)), "reference"),
-    "close scores": (wrong_where(lambda s, y: 0 < np.ptp(s) < 0.1), "reference"),
-    "scores far apart": (wrong_where(lambda s, y: np.ptp(s) > 1000), "reference"),
-    "equal labels": (wrong_where(lambda s, y: len(y) > 1 and np.ptp(y) == 0), "reference"),
-    "the largest label": (wrong_where(lambda s, y: max(y) == 4), "reference"),
-    "number of lists": (other_fill(lambda call: call.hess.__imul__(len(call.queries))), "beside other lists"),
-    "threads": (other_fill(lambda call: call.hess.__imul__(call.n_threads or 1)), "threads"),
-    "reads the iteration": (other_fill(lambda call: call.hess.__iadd__(call.iteration)), "depends on the iteration"),
-    "random without noise": ({"facts": Facts(random=True, shift_invariant=False)}, "same in all iterations"),
+    "long lists": (Centred, wrong_where(lambda s, y: len(s) > 20), "reference"),
+    "single documents": (Centred, wrong_where(lambda s, y: len(s) == 1), "reference"),
+    "tied scores": (Centred, wrong_where(lambda s, y: len(set(s)) < len(s)), "reference"),
+    "close scores": (Centred, wrong_where(lambda s, y: 0 < np.ptp(s) < 0.1), "reference"),
+    "scores far apart": (Centred, wrong_where(lambda s, y: np.ptp(s) > 1000), "reference"),
+    "equal labels": (Centred, wrong_where(lambda s, y: len(y) > 1 and np.ptp(y) == 0), "reference"),
+    "the largest label": (Centred, wrong_where(lambda s, y: max(y) == 4), "reference"),
+    "number of lists": (Centred, other_fill(lambda call: call.hess.__imul__(len(call.queries))), "beside other lists"),
+    "threads": (Centred, other_fill(lambda call: call.hess.__imul__(call.n_threads or 1)), "threads"),
+    "iteration": (Centred, other_fill(lambda call: call.hess.__iadd__(call.iteration)), "depends on the iteration"),
+    "iteration without noise": (
+        Noisy, other_fill(lambda call: call.hess.__iadd__(call.iteration)), "depends on the iteration"
+    ),
+    "random without noise": (Centred, {"facts": Facts(random=True)}, "same in all iterations"),
     "random without expected values": (
-        {"facts": Facts(random=True, shift_invariant=False), "reference": lambda self, s, y: None,
-         **other_fill(lambda call: call.grad.__iadd__(np.random.default_rng(call.iteration).random(len(call.grad))))},
-        "write reference, with expected values",
+        Half, {"facts": Facts(random=True), "fill": fill_at_random}, "write reference, with expected values"
     ),
-}  # fmt: skip
-WRONG_CENTRED = {
-    "draws with state": ({"draw": lambda self, call: STATE.normal(size=len(call.scores))}, "calls"),
+    "draws with state": (Noisy, {"draw": lambda self, call: STATE.normal(size=len(call.scores))}, "calls"),
     "noise without scale": (
-        {"draw": lambda self, call: Centred.draw(self, call) / self.noise_scale}, "without noise"
+        Noisy, {"draw": lambda self, call: Centred.draw(self, call) / self.noise_scale}, "without noise"
     ),
-    "reads the iteration": (
-        other_fill(lambda call: call.hess.__iadd__(call.iteration), Centred), "depends on the iteration"
+    "sums": (Centred, wrong_in_both(lambda grad: np.where(grad > 0, 2 * grad, grad)), "balanced"),
+    "order of rows": (
+        Centred, wrong_in_both(lambda grad: np.append(grad[:1] + 1, grad[1:]) - 1 / len(grad)), "another order"
     ),
-    "sums": (wrong_in_both(lambda grad: np.where(grad > 0, 2 * grad, grad)), "balanced"),
-    "order of rows": (wrong_in_both(lambda grad: np.append(grad[:1] + 1, grad[1:]) - 1 / len(grad)), "another order"),
-    "zero gradients": (wrong_in_both(lambda grad: 0 * grad), "0 in all lists"),
-    "zero Hessians": (wrong_in_both(lambda grad: grad, hess=0.0), "0 in all lists"),
+    "zero gradients": (Centred, wrong_in_both(lambda grad: 0 * grad), "0 in all lists"),
+    "zero Hessians": (Centred, wrong_in_both(lambda grad: grad, hess=0.0), "0 in all lists"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("base", "wrong"), [(Squares, x) for x in WRONG_SQUARES] + [(Centred, x) for x in WRONG_CENTRED]
-)
-def test_check_objective_finds_what_disagrees(base, wrong):
-    methods, told = (WRONG_SQUARES if base is Squares else WRONG_CENTRED)[wrong]
+@pytest.mark.parametrize("wrong", WRONG_OBJECTIVES)
+def test_check_objective_finds_what_disagrees(wrong):
+    base, methods, told = WRONG_OBJECTIVES[wrong]
     with pytest.raises((LTRError, TypeError), match=told):
         check_objective(type("Wrong", (base,), methods)())
 
 
 def test_check_objective_takes_an_object(monkeypatch):
     monkeypatch.setattr(Objective, "reference", reference)  # of the wrappers
-    exact = type("Exact", (Squares,), {**NEGATIVE, "hessian": "exact"})()
-    for allowed in (exact, Subsample(exact), UnitHessian(exact)):
+    exact = type("Exact", (Centred,), {**NEGATIVE, "hessian": "exact"})()
+    for allowed in (exact, Subsample(exact), UnitHessian(exact), Centred(), Noisy()):
         check_objective(allowed)
-    check_objective(Squares(), labels=[0, 0.5, 7])
-    check_objective(Centred())
-    check_objective(type("Alone", (Centred,), {"reference": lambda self, s, y: None})())
+    check_objective(type("Alone", (Noisy,), NO_REFERENCE)(), labels=[0, 0.5, 7])
     with pytest.raises(LTRError, match="revenue"):
-        check_objective(Mixture([Squares(), "listnet[revenue]"]))
+        check_objective(Mixture([Centred(), "listnet[revenue]"]))
 
 
 def test_fill_returns_nothing():
