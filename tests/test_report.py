@@ -3,13 +3,10 @@
 import json
 import warnings
 
-import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from catboost import CatBoost, Pool
 from clicks import click_log, some_queries
-from trainings import LIBRARIES, train
 
 from ltr_objectives import (
     MRR,
@@ -23,55 +20,36 @@ from ltr_objectives import (
     StochasticRank,
     Subsample,
     UnitHessian,
-    adapters,
     diagnostics,
     get_metric,
     get_objective,
     registry,
 )
-from ltr_objectives.adapters import lightgbm_objective
+from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 from ltr_objectives.diagnostics import warn_if_useless
 from ltr_objectives.testing import random_labels
 
-EVERY_REASON = {
-    "one document": ([0.0], [1], 1.0),
-    "weight zero": ([0.0, 1.0], [0, 1], 0.0),
-    "all labels equal": ([0.0, 1.0, 2.0], [2, 2, 2], 1.0),
-    "nothing relevant": ([0.0, 1.0], [0, 1], 1.0),
-    "all equally relevant": ([0.0, 1.0], [2, 3], 1.0),
-    "scores settled": ([40.0, 0.0], [2, 0], 1.0),
-    "useful": ([0.0, 0.0], [0, 2], 1.0),
-}
-
-
-def lists(names):
-    chosen = [EVERY_REASON[name] for name in names]
-    scores, labels = (np.concatenate([c[i] for c in chosen]) for i in (0, 1))
-    return scores, labels, [len(c[1]) for c in chosen], [c[2] for c in chosen]
-
 
 def test_each_reason_is_told():
-    report = LambdaMART(MRR(threshold=1.0)).report(*lists(EVERY_REASON))
-    assert report.useless == {reason: 1 for reason in EVERY_REASON if reason != "useful"}
+    lists = {  # scores, labels, weight
+        "one document": ([0.0], [1], 1.0),
+        "weight zero": ([0.0, 1.0], [0, 1], 0.0),
+        "all labels equal": ([0.0, 1.0, 2.0], [2, 2, 2], 1.0),
+        "nothing relevant": ([0.0, 1.0], [0, 1], 1.0),
+        "all equally relevant": ([0.0, 1.0], [2, 3], 1.0),
+        "scores settled": ([40.0, 0.0], [2, 0], 1.0),
+        "useful": ([0.0, 0.0], [0, 2], 1.0),
+    }
+    scores, labels, weight = zip(*lists.values(), strict=True)
+    data = np.concatenate(scores), np.concatenate(labels), [len(each) for each in labels], weight
+    report = LambdaMART(MRR(threshold=1.0)).report(*data)
+    assert report.useless == {reason: 1 for reason in lists if reason != "useful"}
     assert (report.queries, report.useful, report.rows) == (7, 1, 14)
-    for reason in EVERY_REASON:
-        assert reason in str(report)
+    assert all(reason in str(report) for reason in lists)
     gap = LambdaMART("ndcg@1").report([0.0, 0.0, 0.0], [2, 2, 0], [3])
     assert gap.useless == {}
     beyond = LambdaMART("ndcg@1", truncation=1).report([3.0, 2.0, 1.0, 0.0], [1, 1, 1, 0], [4])
     assert beyond.useful == 1
-
-
-@pytest.mark.parametrize("how", ["propensity", "position"])
-def test_a_report_of_clicks_is_of_the_corrected_gradient(how):
-    log = click_log(some_queries(20, 1), 1.0, 1)
-    given = {how: getattr(log, how)}
-    arguments = log.data.X[:, 0], log.clicks, log.data.group
-    grad, hess = LambdaMART().gradient_hessian(*arguments, **given)
-    report, plain = LambdaMART().report(*arguments, **given), LambdaMART().report(*arguments)
-    assert report.gradient_norm == pytest.approx(np.linalg.norm(grad), rel=1e-12)
-    assert report.hessian_sum == pytest.approx(hess.sum(), rel=1e-12)
-    assert report.gradient_norm != pytest.approx(plain.gradient_norm, rel=1e-3)
 
 
 def test_a_report_is_plain_numbers(each_objective, rng):
@@ -86,44 +64,42 @@ def test_a_report_is_plain_numbers(each_objective, rng):
     if each_objective.facts.shift_invariant:  # others learn from single documents
         assert report.useless["one document"] == (group == 1).sum()
     assert str(report).startswith(type(each_objective).__name__)
-    grad, hess = each_objective.gradient_hessian(scores, labels, group)
-    assert report.gradient_norm == pytest.approx(np.linalg.norm(grad))
-    assert report.hessian_sum == pytest.approx(hess.sum())
-    assert report.hessian_negative == (hess < 0).sum()
 
 
-@pytest.mark.parametrize("make", [PLRank, StochasticRank])
-def test_negative_hessians_are_counted(make, rng):
-    group = rng.integers(1, 20, 30)
-    data = rng.normal(size=group.sum()), rng.integers(0, 3, group.sum()), group
-    exact = make(hessian="exact").gradient_hessian(*data)[1]
-    assert (exact < 0).any()
-    assert make(hessian="exact").report(*data).hessian_negative == (exact < 0).sum()
-    for policy in ("absolute", "clipped"):
-        assert make(hessian=policy).report(*data).hessian_negative == 0
-    assert make(hessian="clipped").report(*data).hessian_zero >= (exact < 0).sum() - (group == 1).sum()
-
-
-@pytest.mark.parametrize("wrap", [UnitHessian, Subsample, lambda o: Langevin(o, 0.0, shrink=0.5)])
-@pytest.mark.parametrize("name", ["lambdamart", "yetiloss:map", "listnet"])
-def test_numbers_of_a_wrapper_are_those_that_a_library_gets(wrap, name, rng):
-    group = rng.integers(1, 9, 30)
-    data = rng.normal(size=group.sum()), rng.integers(0, 3, group.sum()), group
-    wrapped, plain = wrap(get_objective(name)), get_objective(name).report(*data)
-    grad, hess = wrapped.gradient_hessian(*data)
-    report = wrapped.report(*data)
-    assert report.hessian_sum == pytest.approx(hess.sum(), rel=1e-12)
+@pytest.mark.parametrize(
+    ("objective", "how"),
+    [
+        (LambdaMART(), "propensity"),
+        (LambdaMART(), "position"),
+        (UnitHessian("listnet"), None),
+        (Subsample("listnet"), None),
+        (Langevin("listnet", 0.0, shrink=0.5), None),
+    ],
+)
+def test_numbers_are_those_that_a_library_gets(objective, how):
+    log = click_log(some_queries(20, 1), 1.0, 1)
+    given = {how: getattr(log, how)} if how else {}
+    data = log.data.X[:, 0], log.clicks, log.data.group
+    grad, hess = objective.gradient_hessian(*data, **given)
+    report, plain = objective.report(*data, **given), objective.inner.report(*data)
     assert report.gradient_norm == pytest.approx(np.linalg.norm(grad), rel=1e-12)
     assert report.gradient_norm != pytest.approx(plain.gradient_norm, rel=1e-3)
-    assert (report.useful, report.useless) == (plain.useful, plain.useless)
+    assert report.hessian_sum == pytest.approx(hess.sum(), rel=1e-12)
+    assert given or (report.useful, report.useless) == (plain.useful, plain.useless)
+
+
+def test_negative_hessians_are_counted(rng):
+    group = rng.integers(1, 20, 30)
+    data = rng.normal(size=group.sum()), rng.integers(0, 3, group.sum()), group
+    negative = (StochasticRank(hessian="exact").gradient_hessian(*data)[1] < 0).sum()
+    assert negative > 0
+    assert StochasticRank(hessian="exact").report(*data).hessian_negative == negative
+    assert StochasticRank(hessian="clipped").report(*data).hessian_zero >= negative - (group == 1).sum()
 
 
 def test_noise_of_a_wrapper_does_not_hide_useless_queries():
     report = Langevin("lambdamart", temperature=1.0).report([0.0, 0.0], [1, 1], [2])
     assert report.useless == {"all labels equal": 1}
-    data = xgb.DMatrix(np.ones((4, 1)), [1, 1, 1, 1], qid=[0, 0, 1, 1])
-    with pytest.warns(LTRWarning, match="2 of 2 queries have zero gradient"):
-        adapters.xgboost_objective(Langevin("lambdamart", temperature=1.0))(np.zeros(4), data)
 
 
 def test_the_report_knows_rewards_of_the_users_own():
@@ -131,107 +107,84 @@ def test_the_report_knows_rewards_of_the_users_own():
     assert mine().report([0.0] * 5, [0, 1, 0, 2, 1], [3, 2]).useless == {"all equally relevant": 2}
 
 
-# warnings of a training
+# warnings of useless queries
 
 
 def mostly_useless(useless):
     """Ten queries of six, of which some have equal labels."""
-    rng = np.random.default_rng(0)
     y = np.tile([0.0, 0.0, 1.0, 0.0, 2.0, 1.0], 10)
     y[: 6 * useless] = 1.0
-    return rng.normal(size=(60, 2)), y, np.repeat(np.arange(10), 6)
+    return Queries(y, [6] * 10)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_training_warns_once_where_most_queries_are_useless(library):
-    with pytest.warns(LTRWarning, match="6 of 10 queries have zero gradient") as caught:
-        train(library, "lambdamart", data=mostly_useless(6))
-    assert len(caught) == 1
-    train(library, "lambdamart", data=mostly_useless(5))  # warnings are errors here
+def warned(objective, queries):
+    """Return True if a training would warn of useless queries, at scores of 0."""
+    grad, _ = objective.compute(queries, np.zeros(60))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_if_useless(objective, queries, np.zeros(60), grad)
+    return any("of 10 queries have zero gradient" in str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize("objective", [LambdaMART(), Langevin("lambdamart", temperature=1.0)])
+def test_more_than_half_of_the_queries_are_warned_of(objective):
+    assert [warned(objective, mostly_useless(useless)) for useless in (5, 6)] == [False, True]
 
 
 def test_queries_from_which_an_objective_learns_are_not_useless(each_objective):
     """As squared error does from equal labels: their gradient is zero at tied scores, but not at others."""
-    _, y, qid = mostly_useless(9)
-    y = np.minimum(y - (y == 1) * (qid < 9), 1.0)  # the nine have label 0 alone
-    group, rng = np.full(10, 6), np.random.default_rng(1)
-    zeros = [(each_objective.gradient_hessian(s, y, group)[0].reshape(10, 6) == 0).all(1) for s in
+    y = np.minimum(mostly_useless(0).labels, 1.0) * (np.arange(60) >= 54)  # nine have label 0 alone
+    queries, rng = Queries(y, [6] * 10), np.random.default_rng(1)
+    zeros = [(each_objective.compute(queries, s)[0].reshape(10, 6) == 0).all(1) for s in
              (np.zeros(60), rng.normal(size=60))]  # fmt: skip
-    expected = np.all(zeros, axis=0).sum() > 5
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        grad, _ = each_objective.gradient_hessian(np.zeros(60), y, group)
-        warn_if_useless(each_objective, Queries(y, group), np.zeros(60), grad)
-    assert expected == any("zero gradient" in str(each.message) for each in caught)
+    assert warned(each_objective, queries) == (np.all(zeros, axis=0).sum() > 5)
 
 
-def test_an_object_warns_once_in_a_training():
-    X, y, qid = mostly_useless(9)
-    obj, data = adapters.xgboost_objective("lambdamart"), xgb.DMatrix(X, y, qid=qid)
+def test_an_object_warns_once_in_each_training():
+    queries, X = mostly_useless(9), np.random.default_rng(0).normal(size=(60, 2))
+    obj, data = xgboost_objective("lambdamart"), xgb.DMatrix(X, queries.labels, group=[6] * 10)
     for _ in range(2):
         with pytest.warns(LTRWarning, match="9 of 10"):
             xgb.train({"max_depth": 2, "min_child_weight": 0, "nthread": 1}, data, 3, obj=obj)
-    pool = Pool(X, y, group_id=qid)
-    params = {"loss_function": adapters.catboost_objective("lambdamart", pool), "eval_metric": "NDCG", "iterations": 2,
-              "verbose": 0, "thread_count": 1, "allow_writing_files": False}  # fmt: skip
-    for _ in range(2):
-        with pytest.warns(LTRWarning, match="9 of 10"):
-            CatBoost(params).fit(pool)
 
 
-def test_limits_that_forbid_every_split_are_told():
-    X, y, qid = mostly_useless(0)
-    data = xgb.DMatrix(X, y, qid=qid)
-    total = float(LambdaMART("mrr").gradient_hessian(np.full(60, 0.5), y, qid=qid)[1].sum())
-    assert total < 14
-    for params in ({}, {"booster": "dart"}):
-        with pytest.warns(LTRWarning, match="min_child_weight=7 forbids every split"):
-            booster = xgb.train({"min_child_weight": 7, "nthread": 1, **params}, data, 2,
-                                obj=adapters.xgboost_objective("lambdamart:mrr"))  # fmt: skip
-        assert np.ptp(booster.predict(data)) == 0
-    least = total / 2.01
-    xgb.train({"min_child_weight": least, "nthread": 1}, data, 2, obj=adapters.xgboost_objective("lambdamart:mrr"))
-    base = {"verbose": -1, "num_threads": 1, "metric": "None"}
-    for name in lgb.basic._ConfigAliases.get("min_sum_hessian_in_leaf"):
-        params = {**base, "objective": adapters.lightgbm_objective("lambdamart:mrr"), name: 7}
-        with pytest.warns(LTRWarning, match=f"{name}=7 forbids every split"):
-            model = lgb.train(params, lgb.Dataset(X, y, group=[6] * 10), 2)
-        assert np.ptp(model.predict(X)) == 0
+def test_a_limit_above_half_of_the_hessians_forbids_every_split():
+    queries, X = mostly_useless(0), np.random.default_rng(0).normal(size=(60, 2))
+    data = xgb.DMatrix(X, queries.labels, group=[6] * 10)
+    total = float(LambdaMART("mrr").compute(queries, np.zeros(60))[1].sum())
+    params = {"booster": "dart", "nthread": 1, "min_child_weight": total / 1.99}
+    with pytest.warns(LTRWarning, match="forbids every split"):
+        booster = xgb.train(params, data, 2, obj=xgboost_objective("lambdamart:mrr"))
+    assert np.ptp(booster.predict(data)) == 0
+    xgb.train(params | {"min_child_weight": total / 2.01}, data, 2, obj=xgboost_objective("lambdamart:mrr"))
 
 
 # long lists
 
 
-def one_list(n, labels=2):
-    return Queries(np.arange(n) % labels, [n])
-
-
 def test_long_lists_are_named_before_the_first_gradient(monkeypatch, recwarn):
     slow = [objective for objective in map(get_objective, registry.objectives()) if objective.facts.quadratic]
+    bounded = "lambdamart:truncation=30", "lambdamart:ndcg@30", "yetiloss:ndcg;neighbors=30", "ranknet:partners=9"
+    long, many = Queries(np.arange(10**6) % 2, [10**6]), Queries(np.arange(20_000) % 2, [1000] * 20)
     for objective in slow:
-        diagnostics.warn_if_long(objective, Queries(np.arange(20_000) % 2, np.full(20, 1000)))
+        diagnostics.warn_if_long(objective, many)
+    for few in bounded:
+        diagnostics.warn_if_long(get_objective(few), long)
     assert not recwarn
     for objective in slow:
-        diagnostics.warn_if_long(objective, one_list(10**6))
+        diagnostics.warn_if_long(objective, long)
     assert 5 <= len(recwarn) <= len(slow)
     monkeypatch.setattr(diagnostics, "MOST_PAIRS", 1)
     monkeypatch.setattr(Objective, "compute", lambda *_, **__: pytest.fail("no word before"))
-    labels, given = np.arange(300) % 2, {"match": "split the queries"}
     for objective in slow:
         for around in (objective, Mixture([objective, "listnet"], normalize=False), UnitHessian(Subsample(objective))):
-            with pytest.warns(LTRWarning, **given), pytest.raises(pytest.fail.Exception):
-                around.gradient_hessian(np.zeros(300), labels, [300])
-            with pytest.warns(LTRWarning, **given), pytest.raises(pytest.fail.Exception):
-                lightgbm_objective(around)(labels, np.zeros(300), None, np.array([300]))
+            with pytest.warns(LTRWarning, match="split the queries"), pytest.raises(pytest.fail.Exception):
+                around.gradient_hessian(np.zeros(300), np.arange(300) % 2, [300])
+            with pytest.warns(LTRWarning, match="split the queries"), pytest.raises(pytest.fail.Exception):
+                lightgbm_objective(around)(np.arange(300) % 2, np.zeros(300), None, [300])
 
 
-def test_cutoffs_bound_the_pairs(recwarn):
-    for few in ("lambdamart:truncation=30", "lambdamart:ndcg@30", "yetiloss:ndcg;neighbors=30", "ranknet:partners=9"):
-        diagnostics.warn_if_long(get_objective(few), one_list(10**6))
-    assert not recwarn
-
-
-@pytest.mark.parametrize("relevant", [1, 3, 500, 200_000])
+@pytest.mark.parametrize("relevant", [1, 500, 200_000])
 def test_long_ties_take_no_square_of_time(relevant):
     """With the square, these would take minutes."""
     n = 200_000
