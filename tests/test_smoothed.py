@@ -19,7 +19,7 @@ from ltr_objectives.testing import random_labels
 # SoftRank
 
 
-@pytest.mark.parametrize("ranks", [2, 6, 50, 1000, 20_000])
+@pytest.mark.parametrize("ranks", [2, 50, 20_000])
 def test_the_discount_is_a_sum_of_exponentials(ranks):
     factors, z = discount_exponentials(ranks)
     d = np.arange(1, ranks + 1)
@@ -85,24 +85,12 @@ def test_scaling_keeps_the_sum_of_the_labels():
     assert sorted_labels(temperature=1.0, rounds=1, transposed=True).sum() == pytest.approx(14, abs=1e-12)
 
 
-def test_rows_or_columns_are_exact_after_any_round(rng):
-    scores = rng.normal(size=9)
-    rows, columns = (NeuralNDCG(temperature=1.0, rounds=1, transposed=t).reference_sort(scores) for t in (False, True))
-    np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_allclose(columns.sum(axis=0), 1, rtol=1e-12)
-    assert abs(rows.sum(axis=0) - 1).max() > 1e-3
-    assert abs(columns.sum(axis=1) - 1).max() > 1e-3
-
-
 def test_both_variants_agree_where_scaling_has_converged(rng):
     scores, labels = 0.1 * rng.normal(size=12), rng.integers(0, 5, 12).astype(float)
     for k in (None, 4):
-        a, b = (
-            NeuralNDCG(k, temperature=1.0, rounds=500, tolerance=1e-12, transposed=t).gradient_hessian(
-                scores, labels, [12]
-            )[0]
-            for t in (False, True)
-        )
+        rows = NeuralNDCG(k, temperature=1.0, rounds=500, tolerance=1e-12)
+        columns = dataclasses.replace(rows, transposed=True)
+        a, b = (each.gradient_hessian(scores, labels, [12])[0] for each in (rows, columns))
         assert np.abs(a).max() > 1e-3
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
 
@@ -144,18 +132,12 @@ def test_noise_gives_the_mean_over_draws_of_noisy_scores(noise, rng):
 
 
 @pytest.mark.parametrize("metric", [m for m in SOME_LEARNED if m.name != "gap"], ids=str)
-def test_the_scale_of_a_metric_multiplies_the_gradient_once(metric, rng):
-    """Vanishing noise, draws, and a scale of the user's change the gradient by no other factor."""
+def test_a_scale_of_the_user_multiplies_the_gradient_once(metric, rng):
     of = type(metric)
     tripled = type("Tripled", (of,), {"scale": lambda self, *given: 3.0 * of.scale(self, *given)})(**metric.settings())
-    for n in (2, 3, 7, 20):
-        scores, labels = rng.permutation(n) / 4, random_labels(metric.label_limit, rng, n)
-        for objective in (NeuralSort(metric), NeuralSort(metric, 0.5, rounds=0), NeuralSort(metric, 1.0, rounds=3)):
-            grad, _ = objective.gradient_hessian(scores, labels, [n])
-            noisy = dataclasses.replace(objective, noise="gumbel", noise_scale=1e-9, samples=3)
-            for factor, other in ((1, noisy), (3, dataclasses.replace(objective, metric=tripled))):
-                found, _ = other.gradient_hessian(scores, labels, [n])
-                np.testing.assert_allclose(found, factor * grad, rtol=1e-6, atol=1e-7 * np.abs(grad).max() + 1e-15)
+    scores, labels = rng.permutation(7) / 4, random_labels(metric.label_limit, rng, 7)
+    grad, found = (NeuralSort(m, rounds=3).gradient_hessian(scores, labels, [7])[0] for m in (metric, tripled))
+    np.testing.assert_allclose(found, 3.0 * grad, rtol=1e-6, atol=1e-15)
 
 
 def test_documents_beyond_the_head_get_no_gradient(rng):
@@ -166,14 +148,6 @@ def test_documents_beyond_the_head_get_no_gradient(rng):
     seen = set(np.flatnonzero(grad))
     assert seen == set(np.argsort(-scores)[:6]) | set(last)  # four by score, two relevant, two more of label 0 by score
     assert (grad[last] < 0).all()
-
-
-@pytest.mark.parametrize("n", [5, 40, 200])
-def test_gradients_at_tied_scores_grow_with_the_length(n, rng):
-    labels = rng.permutation(np.arange(n) % 5).astype(float)
-    for temperature in (1.0, 10.0):
-        grad, _ = NeuralNDCG(temperature=temperature).gradient_hessian(np.zeros(n), labels, [n])
-        assert 0.1 < np.abs(grad).sum() * temperature * np.log(n) / n < 1.0
 
 
 # ListMLE, LambdaLoss, XE-NDCG
@@ -254,12 +228,3 @@ def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
         rows = leaves == leaf
         expected = -(grad * w)[rows].sum() / (hess * w)[rows].sum()
         np.testing.assert_allclose(native[rows], expected, rtol=1e-4)
-
-
-@pytest.mark.parametrize("weights", ["ndcg2", "ndcg2++"])
-def test_steps_of_lambdaloss_at_tied_scores(weights, rng):
-    for sigma in (0.5, 3.0):
-        objective = LambdaLoss(weights=weights, sigma=sigma)
-        grad, hess = objective.gradient_hessian(np.zeros(40), rng.integers(0, 4, 40), [20, 20])
-        assert (np.abs(grad) <= 2.0 / sigma * hess * (1 + 1e-12)).all()
-        assert np.abs(grad / hess).max() > 1.0 / sigma
