@@ -7,8 +7,6 @@ import pytest
 from generated import ranking
 
 from ltr_objectives import (
-    MAP,
-    NDCG,
     LTRError,
     Objective,
     compare_scores,
@@ -76,15 +74,6 @@ def test_nothing_trains_or_stops_by_them(name):
             call(name)
     with pytest.raises(LTRError, match=f"{name} has no cutoff"):
         evaluate(f"{name}@5", SCORES, Y, SIZES)
-
-
-def test_several_metrics_at_once():
-    given = [2.0, 1.0, 0.0, 1.0], [0, 1, 2, 0], [2, 2]
-    found = evaluate(["ndcg@10", MAP(), NDCG(k=1)], *given, weight=[1, 3], n_threads=1)
-    assert found == {m: evaluate(m, *given, weight=[1, 3]) for m in ("ndcg@10", "map", "ndcg@1")}
-    arrays = evaluate(("map", "mrr"), *given, per_query=True)
-    assert {m: list(v) for m, v in arrays.items()} == {m: list(evaluate(m, *given, per_query=True)) for m in arrays}
-    assert evaluate(["map"], *given) == {"map": evaluate("map", *given)}
 
 
 # documents without a label
