@@ -1,17 +1,13 @@
 """Generated data, LETOR files, MovieLens, measures of items, and runs and judgements as dictionaries."""
 
-import builtins
 import bz2
 import gzip
 import http.client
 import io
-import os
 import pickle
-import threading
 import unittest.mock
 import urllib.error
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,15 +53,10 @@ def test_grades_agree_with_relevance_as_far_as_asked_and_noise_hides_them():
     assert abs(overlap[2]) < 0.3  # the two functions may share features
     default, noisy = (make_ranking(200, 1, features=20, noise=noise).y for noise in (1.1, 5.0))
     assert np.corrcoef(whole.y, default)[0, 1] > np.corrcoef(whole.y, noisy)[0, 1] + 0.2
-    with pytest.raises(LTRError, match="shares"):
-        make_ranking(shares=(0.5, 0.6))
-    with pytest.raises(LTRError, match="features"):
-        make_ranking(10, features=9)
 
 
 def test_queries_are_selected_whole_and_data_pickle():
     data = pickle.loads(pickle.dumps(make_ranking(4, features=10, mean_length=4)))
-    assert repr(data) == f"RankingData({len(data.y)} rows, 4 queries, 10 features)"
     for positions in ([2, 0], [-2, 0], np.array([2, 0])):
         chosen = data.select(positions)
         assert list(dict.fromkeys(chosen.qid)) == [3, 1]
@@ -101,23 +92,11 @@ def test_the_parts_of_a_fold_are_found_and_have_equally_many_features(tmp_path, 
     assert [part.X.shape for part in load_letor(tmp_path / below)] == [(1, 5), (1, 5), (3, 5)]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
-@pytest.mark.parametrize("name", ["pipe", "pipe.txt.gz"])
-def test_a_pipe_is_read_once(tmp_path, name):
-    pipe, there = tmp_path / name, tmp_path / f"file{Path(name).suffix}"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=[write(there, ROWS).read_bytes()])
-    writer.start()
-    assert all(np.array_equal(a, b) for a, b in zip(load_letor(pipe), load_letor(there), strict=True))
-    writer.join()
-
-
 def test_dense_rows_far_beyond_the_text_are_refused(tmp_path):
     """One file is too wide, or a part that one line of another part widens."""
-    for index in (20_000_000, 2147483646):
-        write(tmp_path / "a.txt", f"0 qid:1 1:1\n0 qid:1 {index}:1\n")
-        with pytest.raises(LTRError, match=f"a.txt would have {index:,} columns"):
-            load_letor(tmp_path / "a.txt")
+    write(tmp_path / "a.txt", "0 qid:1 1:1\n0 qid:1 2147483646:1\n")
+    with pytest.raises(LTRError, match=r"a\.txt would have 2,147,483,646 columns"):
+        load_letor(tmp_path / "a.txt")
     write(tmp_path / "train.txt", "".join(f"0 qid:{q} 1:1 2:1\n" for q in range(2000)))
     write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000000:1\n")
     with pytest.raises(LTRError, match=r"train\.txt would have"):
@@ -161,19 +140,6 @@ def test_missing_files_are_refused_with_a_hint(tmp_path):
     write(tmp_path / "set2.train.txt", ROWS)
     with pytest.raises(LTRError, match=r"pass one of .*set1, .*set2"):
         load_letor(tmp_path)
-
-
-def test_without_scikit_learn_the_error_says_what_to_install(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def no_sklearn(name, *rest):
-        if name.startswith("sklearn"):
-            raise ImportError(f"No module named {name!r}")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", no_sklearn)
-    with pytest.raises(ImportError, match="pip install scikit-learn"):
-        load_letor(write(tmp_path / "a.txt", ROWS))
 
 
 USERS, FILMS = 40, 60
@@ -248,10 +214,6 @@ def test_movielens_is_downloaded_once_and_damage_is_named(name, tmp_path, monkey
         monkeypatch.setattr(movielens.urllib.request, "urlopen", unittest.mock.Mock(side_effect=[wrong]))
         with pytest.raises(LTRError, match=r"try again|by other means"):
             fetch_movielens(name)
-    with pytest.raises(LTRError, match="fold="):
-        fetch_movielens(name, 6)
-    with pytest.raises(LTRError, match="did you mean 'ml-1m'"):
-        fetch_movielens("ml-1")
 
 
 def by_definition(scores, item, sizes, k, familiarity, vectors, labels, expected):
@@ -292,33 +254,6 @@ def test_items_of_query_ids_and_a_catalogue():
     assert evaluate_items(scores, item, qid=qid, k=1, catalogue=10) == {"items@1": 1.0, "coverage@1": 0.1}
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"item": [1]}, "item has 1"),
-        ({"item": [1, None]}, "item has no id"),
-        ({"k": 0}, "k=0"),
-        ({"catalogue": 1}, "catalogue=1"),
-        ({"familiarity": [0.5]}, "familiarity has 1"),
-        ({"familiarity": [0.5, 0.0]}, "familiarity"),
-        ({"familiarity": [0.5, 3.0]}, "familiarity"),
-        ({"vectors": [1.0, 2.0]}, "vectors"),
-        ({"vectors": [[1.0]]}, "vectors has 1"),
-        ({"vectors": [[1.0], [0.0]]}, "row 1"),
-        ({"vectors": [[np.nan], [1.0]]}, "row 0"),
-        ({"labels": [1, 0]}, "labels= and expected="),
-        ({"labels": [1, 0], "expected": [1, 0]}, "expected"),
-        ({"scores": [np.nan, 1.0]}, "scores"),
-    ],
-)
-def test_wrong_input_of_items_is_refused(given, words):
-    with pytest.raises(LTRError, match=words):
-        evaluate_items(**{"scores": [1.0, 2.0], "item": [1, 2], "group": [2], **given})
-
-
-SCORES, LABELS = [1.0, 2.0, 3.0], [1, 0, 2]
-
-
 @pytest.mark.parametrize("ids", ["group", "qid"])
 def test_trec_eval_computes_our_values_of_runs_and_judgements(ids, rng):
     pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -333,32 +268,11 @@ def test_trec_eval_computes_our_values_of_runs_and_judgements(ids, rng):
 
 
 def test_documents_of_runs_have_names_and_may_have_no_judgement():
-    qid, item = ["a", "a", "b"], np.array([7, 8, 7])
-    assert to_run(SCORES, qid=qid, item=item) == {"a": {"7": 1.0, "8": 2.0}, "b": {"7": 3.0}}
+    scores, qid, item = [1.0, 2.0, 3.0], ["a", "a", "b"], np.array([7, 8, 7])
+    assert to_run(scores, qid=qid, item=item) == {"a": {"7": 1.0, "8": 2.0}, "b": {"7": 3.0}}
     assert to_qrels([np.nan, 0, 2], qid=qid, item=item) == {"a": {"8": 0}, "b": {"7": 2}}
     for same in (np.array([7.0, 7.0, 8.0]), [7, 7, 8], ["7", "7", "8"], np.array([b"7", b"7", b"8"])):
-        assert [*to_run(SCORES, qid=same)] == ["7", "8"]
-        assert [*to_run(SCORES[1:], [2], item=same[1:])["1"]] == ["7", "8"]
+        assert [*to_run(scores, qid=same)] == ["7", "8"]
+        assert [*to_run(scores[1:], [2], item=same[1:])["1"]] == ["7", "8"]
     assert to_qrels([np.nan, np.nan, 1], [2, 1], item=["a", "b", "b"]) == {"1": {}, "2": {"b": 1}}
-    assert {type(label) for of in to_qrels(np.float32(LABELS), [3]).values() for label in of.values()} == {int}
-
-
-@pytest.mark.parametrize(
-    ("function", "values", "of", "words"),
-    [
-        (to_run, [1.0, np.nan, 3.0], {"group": [3]}, "scores"),
-        (to_run, SCORES, {}, "group= .* or qid="),
-        (to_run, SCORES, {"group": [2]}, "group"),
-        (to_run, [], {"group": [3]}, "no rows"),
-        (to_run, SCORES, {"group": [3], "item": [1, 2]}, "item has 2"),
-        (to_run, SCORES, {"group": [3], "item": [1, None, 2]}, "item has no id"),
-        (to_run, SCORES, {"qid": [5, 6, 6], "item": [1, 2, 2]}, "item has '2' in rows 1 and 2"),
-        (to_qrels, LABELS, {"group": [2]}, "group"),
-        (to_qrels, [0, 0.5, 1], {"group": [3]}, "labels"),
-        (to_qrels, [0, 2.0**31, 1], {"group": [3]}, "labels"),
-        (to_qrels, [0, np.inf, 1], {"group": [3]}, "labels"),
-    ],
-)
-def test_wrong_input_of_runs_is_refused(function, values, of, words):
-    with pytest.raises(LTRError, match=words):
-        function(values, **of)
+    assert {type(label) for of in to_qrels(np.float32([1, 0, 2]), [3]).values() for label in of.values()} == {int}

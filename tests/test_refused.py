@@ -10,7 +10,7 @@ import xgboost as xgb
 from catboost import CatBoost, Pool
 from loading import read_toml
 
-import ltr_objectives
+import ltr_objectives.datasets
 from ltr_objectives import LTRError, adapters
 
 TABLES = read_toml(Path(__file__).parent / "refusals.toml")
