@@ -52,14 +52,6 @@ def test_a_limit_that_forbids_every_split(library, way):
 
 @libraries
 @ways
-@pytest.mark.parametrize("given", ["propensity", "position"])
-def test_grades_instead_of_clicks(library, way, given):
-    how = {given: 1 + np.tile(np.arange(20), 200)}
-    warning_of(f"with {given}, labels are clicks, 0 or 1", library, way, X, Y, GROUP, 2, **how)
-
-
-@libraries
-@ways
 @pytest.mark.parametrize("metric", [get_metric("map"), get_metric("ndcg@10"), *release(ONE_OF_EACH)])
 def test_eval_sets_on_which_every_order_is_as_good(library, way, metric):
     graded = hasattr(metric, "threshold")
