@@ -1,7 +1,8 @@
-"""Many trainings in one process: ``make soak``. Memory must not grow once everything has been used.
+"""Many trainings in one process: memory must not grow once everything has been used.
 
-The trainings alternate between the libraries and all objectives of the registry, with weights or without, on data of
-changing size. The growth in as many trainings with a native objective is the library's own, and is not counted.
+Run ``PYTHONPATH=tests python tools/soak.py``. The trainings alternate between the libraries and all objectives of the
+registry, with weights or without, on data of changing size. The growth in as many trainings with a native objective is
+the library's own, and is not counted.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Dask: what a worker that dies takes with it. Run by ``make test-distributed``; all else of Dask is in the suite."""
+"""Dask: what a worker that dies takes with it. All else of Dask is in the suite."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Ray Train: two workers train the model of one process. Run by ``make test-distributed``."""
+"""Ray Train: two workers train the model of one process."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Spark: what XGBoost's estimators can and cannot do with our objectives. Run by ``make test-distributed``."""
+"""Spark: what XGBoost's estimators can and cannot do with our objectives."""
 
 import os
 import sys

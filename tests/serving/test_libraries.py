@@ -1,4 +1,4 @@
-"""hessboost and Perpetual train with our objectives. Run by ``make test-serving``."""
+"""hessboost and Perpetual train with our objectives."""
 
 import examples
 import numpy as np

@@ -1,4 +1,4 @@
-"""Other programs read the libraries' models: their scores equal the library's. Run by ``make test-serving``."""
+"""Other programs read the libraries' models: their scores equal the library's."""
 
 import ctypes
 import subprocess

@@ -1,4 +1,4 @@
-"""The page on models after training runs, and trackers record every round. Run by ``make test-serving``."""
+"""The page on models after training runs, and trackers record every round."""
 
 import examples
 import mlflow
