@@ -51,24 +51,14 @@ def test_noise_has_its_distribution(noise):
 
 
 def test_uniform_numbers_stay_inside_0_and_1():
-    bits = np.uint64(2**64 - 1) >> np.uint64(12)
-    assert (float(bits) + 0.5) * 2.220446049250313e-16 < 1
     x = np.array([uniform(np.uint64(key), np.uint64(c)) for key in (0, 2**64 - 1) for c in (0, 1, 2**63, 2**64 - 1)])
     assert ((x > 0) & (x < 1)).all()
 
 
-def test_equal_scores_select_equal_streams_and_others_do_not():
-    scores = np.random.default_rng(0).normal(size=1000)
-    assert content_stream(scores) == content_stream(scores.copy()[::1])
-    seen = {content_stream(scores)}
-    for i in range(1000):
-        other = scores.copy()
-        other[i] += 1e-4 * np.abs(scores).max()
-        seen.add(content_stream(other))
-    assert len(seen) == 1001
-
-
-def test_last_digits_do_not_select_another_stream(rng):
+def test_scores_select_the_stream_but_for_their_last_digits(rng):
+    scores = rng.normal(size=1000)
+    changed = scores + 1e-4 * np.abs(scores).max() * np.eye(1000)
+    assert len({content_stream(s) for s in (scores, scores.copy(), *changed)}) == 1001
     different = 0
     for _ in range(200):
         scores = rng.normal(size=1000) * 10.0 ** rng.integers(-6, 7)
@@ -80,17 +70,9 @@ def test_last_digits_do_not_select_another_stream(rng):
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
-@pytest.mark.parametrize(
-    "make",
-    [
-        YetiRank,
-        lambda **o: YetiLoss("ndcg@3", **o),
-        lambda **o: YetiLoss("map", neighbors=2, **o),
-        lambda **o: YetiLoss("err", neighbors="all", **o),
-    ],
-)
+@pytest.mark.parametrize("make", [YetiRank, lambda **o: YetiLoss("map", neighbors=2, **o)])
 def test_expected_gradient_equals_monte_carlo(make, noise):
-    # 40,000 rounds on either side; with 5 documents and 12 cases the bound of 5 errors fails by chance once in 30,000
+    # 40,000 rounds on either side; with 5 documents and 6 cases the bound of 5 errors fails by chance once in 60,000
     scores, labels = np.array([0.5, 0.0, -0.3, 1.0, 0.9]), np.array([2.0, 0.0, 1.0, 0.0, 3.0])
     objective = make(noise=noise, noise_scale=0.8, permutations=40_000, seed=3)
     ours, _ = objective.gradient_hessian(scores, labels, [5])
@@ -104,18 +86,15 @@ def assert_by_definition(objective, scores, labels):
     np.testing.assert_allclose(found, by_definition(objective, scores, labels), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("truncation", [None, 3])
 @pytest.mark.parametrize("metric_name", LEARNED)
-def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
+def test_sums_over_draws_equal_the_definition(rng, metric_name):
     class Truncated(YetiLoss):
-        pass
+        truncation = 3
 
-    Truncated.truncation = truncation
-    for metric in some_metrics(metric_name):
-        for permutations, scale in ((1, 1.0), (2, 1.0), (16 if truncation else 17, 1.0), (7, 2e3)):
-            how = {"noise": "gaussian", "noise_scale": scale, "permutations": permutations, "seed": 5}
+    for metric, (cls, most) in itertools.product(some_metrics(metric_name), ((YetiLoss, 17), (Truncated, 16))):
+        for permutations, scale in ((1, 1.0), (2, 1.0), (most, 1.0), (7, 2e3)):
             labels, scores = graded(metric, rng.permutation(12) % 5), rng.normal(size=12) * scale
-            assert_by_definition(Truncated(metric, **how), scores, labels)
+            assert_by_definition(cls(metric, permutations, "gaussian", scale, seed=5), scores, labels)
 
 
 @pytest.mark.parametrize("metric_name", [m for m in LEARNED if Metric.named[m].cutoff != "none"])
@@ -137,20 +116,26 @@ def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_nam
         assert_by_definition(objective, scores, labels)
 
 
+@pytest.mark.parametrize("metric", ["precision@3", "recall@4"])
+def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros(metric):
+    """Discounts are flat, and no noise bridges the gaps between scores. Rounded sums would be leaf values."""
+    objective = YetiLoss(metric, noise="gaussian", noise_scale=1e-3, permutations=7, seed=5)
+    found = np.array(objective.gradient_hessian(np.linspace(6.0, 0.0, 13), [1] + 12 * [0], [13]))
+    assert found[0, 0] < 0 < found[1, 0]
+    assert not found[:, 1 : objective.metric.k].any()
+
+
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
-    """Each equals its reference in test_contracts.py."""
+    scores, choice, group = rng.normal(size=60), rng.choice(5, 60), [1, 2, 7, 11, 39]
     for metric in itertools.chain(*LEARNED.values()):
-        group = rng.integers(1, 12, 10)
-        labels, scores = graded(metric, rng.choice(5, group.sum())), rng.normal(size=group.sum())
-        found = YetiLoss(metric, noise=None, neighbors="all").gradient_hessian(scores, labels, group)
-        np.testing.assert_allclose(
-            found, LambdaMART(metric).gradient_hessian(scores, labels, group), rtol=0, atol=1e-12
-        )
+        yetiloss, lambdamart = YetiLoss(metric, noise=None, neighbors="all"), LambdaMART(metric)
+        found, expected = (o.gradient_hessian(scores, graded(metric, choice), group) for o in (yetiloss, lambdamart))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 2.5])
 def test_pairs_of_equal_labels_have_the_target_probability_one_half(sigma, rng):
-    """The cross-entropy of all pairs, as the lecture writes it; S is the sign of the difference of two labels."""
+    """The cross-entropy of all pairs; the target is that of the sign of the difference of two labels."""
     scores, labels = rng.normal(size=9), rng.integers(0, 3, 9).astype(float)
     i, j = np.triu_indices(9, 1)
     target = (1 - np.sign(labels[i] - labels[j])) / 2
@@ -161,9 +146,8 @@ def test_pairs_of_equal_labels_have_the_target_probability_one_half(sigma, rng):
 
 
 def test_presets_follow_their_other_parameters():
-    assert dataclasses.replace(LambdaMART(preset="lightgbm"), truncation=5) == LambdaMART(
-        preset="lightgbm", truncation=5
-    )
+    lightgbm = LambdaMART(preset="lightgbm")
+    assert dataclasses.replace(lightgbm, truncation=5) == LambdaMART(preset="lightgbm", truncation=5)
     assert YetiLoss("ndcg", preset="catboost").metric == NDCG(gain_type="linear")
     assert YetiLoss(NDCG(), preset="catboost").metric.gain_type == "exp"
 
@@ -174,12 +158,6 @@ def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
     expdcg = Metric.named["expdcg"](decay=0.7)
     b = YetiLoss(expdcg, neighbors=1, noise=None).gradient_hessian(scores, labels, [20])
     np.testing.assert_allclose((1 - 0.7) * np.array(a), b, rtol=1e-12, atol=1e-15)
-
-
-def test_truncation_by_rank_and_cutoff_by_metric_agree(rng):
-    scores, labels = rng.normal(size=50), rng.integers(0, 5, 50)
-    a, b = (LambdaMART("ndcg@10", truncation=t).gradient_hessian(scores, labels, [50]) for t in (10, None))
-    assert np.array_equal(a, b)
 
 
 @pytest.mark.parametrize("truncation", [None, 4])
@@ -208,34 +186,13 @@ def test_an_objective_that_fails_half_way_leaves_nothing_behind(rng):
     np.testing.assert_array_equal(LambdaMART().compute(queries, scores), first)
 
 
-@pytest.mark.filterwarnings("ignore:with position, labels are clicks")  # labels too large for an estimate are tried
-def test_impossible_values_are_refused():
+def test_weights_are_one_by_row():
     class PerQuery(LambdaMART):
         def row_weight(self, queries):
             return np.ones(len(queries))
 
-    queries = Queries([0, 1, 2], [1, 2])
     with pytest.raises(LTRError, match="2 weights for 3 rows"):
-        PerQuery().compute(queries, np.zeros(3))
-    with pytest.raises(LTRError, match="dtype"):
-        LambdaMART().compute(queries, np.zeros(3), dtype=np.float16)
-    assert np.isfinite(YetiLoss(neighbors=2**63 - 1).compute(queries, np.zeros(3))).all()
-
-
-def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros():
-    """Discounts are flat, and no noise bridges the gaps between scores: all swaps of the first ranks change nothing."""
-    scores, labels, tried = np.linspace(6.0, 0.0, 13), [1] + 12 * [0], 0
-    for metric_name in LEARNED:
-        for metric in LEARNED[metric_name]:
-            if getattr(metric, "k", None) is None or np.ptp(metric.discount(np.arange(1, metric.k + 1))) > 0:
-                continue
-            objective = YetiLoss(metric, noise="gaussian", noise_scale=1e-3, permutations=7, seed=5)
-            grad, hess = objective.gradient_hessian(scores, labels, [13])
-            first = slice(1, metric.k)
-            assert not grad[first].any(), metric
-            assert not hess[first].any(), metric
-            tried += grad[0] < 0 < hess[0]
-    assert tried >= 2
+        PerQuery().gradient_hessian(np.zeros(3), [0, 1, 2], [1, 2])
 
 
 # random partners instead of all pairs
@@ -311,15 +268,14 @@ def test_with_noise_too(full, rng):
     assert (np.abs(found.mean(axis=1) - whole.mean(axis=1)) < 4 * error + 1e-12).all()
 
 
-@pytest.mark.parametrize(("partners", "least"), [(1, 0.75), (3, 0.9), (10, 0.98)])
-def test_with_lambda_norm_the_expected_gradient_is_smaller(partners, least, rng):
-    group = np.full(400, 26)
-    scores, labels = 2 * rng.normal(size=group.sum()), rng.choice([0.0, 1.0, 2.0], group.sum(), p=[0.6, 0.3, 0.1])
+def test_with_lambda_norm_the_expected_gradient_is_smaller(rng):
+    scores, labels, group = 2 * rng.normal(size=10_400), rng.choice(3, 10_400, p=[0.6, 0.3, 0.1]), [26] * 400
     full = LambdaMART(lambda_norm=True)
     whole, _ = full.gradient_hessian(scores, labels, group)
-    some = [dataclasses.replace(full, partners=partners, seed=i) for i in range(20)]
-    found = np.mean([each.gradient_hessian(scores, labels, group)[0] for each in some], axis=0)
-    assert least < found @ whole / (whole @ whole) < 1.002
+    for partners, least in ((1, 0.75), (3, 0.9), (10, 0.98)):
+        some = [dataclasses.replace(full, partners=partners, seed=i) for i in range(20)]
+        found = np.mean([each.gradient_hessian(scores, labels, group)[0] for each in some], axis=0)
+        assert least < found @ whole / (whole @ whole) < 1.002
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -327,13 +283,3 @@ def test_a_list_with_no_more_partners_has_all_pairs(cls, rng):
     scores, labels, group = rng.normal(size=13), rng.integers(0, 4, 13), [1, 2, 5, 5]
     found, expected = (each.gradient_hessian(scores, labels, group) for each in (cls(partners=4), cls()))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_a_list_of_a_hundred_thousand_documents_has_a_gradient_everywhere(cls, rng):
-    scores, labels = rng.normal(size=100_000), rng.integers(0, 3, 100_000).astype(float)
-    few = {"permutations": 1} if "permutations" in cls.parameters() else {}
-    grad, hess = cls(partners=10, **few).gradient_hessian(scores, labels, [100_000])
-    assert np.isfinite(grad).all()
-    assert (hess > 0).mean() > 0.99
-    np.testing.assert_allclose(grad.sum(), 0, atol=1e-9 * np.abs(grad).sum())
