@@ -1,6 +1,8 @@
-"""Modules of the repository that belong to no package, and TOML files."""
+"""Modules of the repository that belong to no package, TOML files, and code in a process of its own."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,3 +25,13 @@ def load(path: Path) -> ModuleType:
 
 def read_toml(path: Path) -> dict:
     return tomllib.loads(path.read_text())
+
+
+def run_code(code: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run code that may import the tests' modules in a new process, in which no library has used OpenMP yet."""
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), str(here.parent)]), **environment}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment, timeout=500, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done

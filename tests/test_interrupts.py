@@ -2,42 +2,33 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from loading import run_code
 
-from ltr_objectives import objectives
 from ltr_objectives.kernels import threads
 
-ROOT = Path(__file__).parent.parent
 SIGINT = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
 
 
-@pytest.fixture
-def ctrl_c():
-    """Sends Ctrl-C to this process."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore Ctrl-C
-    yield lambda: os.kill(os.getpid(), signal.SIGINT)
-    signal.signal(signal.SIGINT, before)
-
-
 @SIGINT
-def test_an_interrupt_waits_for_the_chunks_that_run_and_no_other_begins(ctrl_c):
+def test_an_interrupt_waits_for_the_chunks_that_run_and_no_other_begins():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore Ctrl-C
     seen, ended = [], []
 
     def kernel(first, last):
         if not seen:
-            ctrl_c()
+            os.kill(os.getpid(), signal.SIGINT)
         seen.append(first)
         time.sleep(0.2)
         ended.append(first)
 
     with pytest.raises(KeyboardInterrupt):
         threads.run(kernel, np.arange(1001), (), 3)
+    signal.signal(signal.SIGINT, before)
     begun = len(seen)
     time.sleep(0.3)
     assert len(seen) == begun <= 3
@@ -58,7 +49,7 @@ def test_an_error_in_a_chunk_ends_the_others_too():
     assert len(seen) < 15
 
 
-SCRIPT = """
+STORM = """
 import os, signal, sys, threading, time
 import numpy as np
 from ltr_objectives import Queries
@@ -66,40 +57,10 @@ from ltr_objectives.objectives.base import get_objective
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
-
-def interrupted(work, seconds):
-    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
-    try:
-        timer.start()
-        work()
-        timer.join()
-        time.sleep(0.1)
-    except KeyboardInterrupt:
-        return True
-    return False
-
-def data(n):
-    return Queries(rng.choice(5, n), [n]), rng.normal(size=n)
-"""
-
-
-AFTERWARDS = f"""{SCRIPT}
-queries, scores = data(6000)
-for name in sys.argv[1:]:
-    objective = get_objective(name)
-    def work():
-        return b"".join(x.tobytes() for x in objective.compute(queries, scores, iteration=3, n_threads=2))
-    expected = work()
-    for seconds in (0.0, 0.002, 0.02):
-        assert interrupted(work, seconds)
-        assert work() == expected, name
-"""
-
-
-STORM = f"""{SCRIPT}
-queries, scores = Queries(rng.choice(5, 4800), [800] * 6), rng.normal(size=4800)
-objective = get_objective("lambdamart:ndcg;truncation=50")
-expected = objective.compute(queries, scores, n_threads=3)[0].tobytes()
+labels, scores = rng.choice(5, 4800), rng.normal(size=4800)
+objective = get_objective("lambdamart:ndcg;truncation=50 + yetiloss:permutations=2 + plrank + listnet")
+expected = objective.compute(Queries(labels, [800] * 6), scores, n_threads=3)[0].tobytes()
+queries = Queries(labels, [800] * 6)  # the storm begins before the sizes of the parts are known
 going = [True]
 
 def storm():
@@ -130,27 +91,9 @@ assert objective.compute(queries, scores, n_threads=3)[0].tobytes() == expected
 
 
 @SIGINT
-@pytest.mark.parametrize(
-    ("script", "arguments"),
-    [
-        (AFTERWARDS, ["lambdamart", "yetiloss:permutations=2", "plrank", "listnet"]),
-        pytest.param(AFTERWARDS, objectives(), marks=pytest.mark.release),
-        (STORM, ["50"]),
-        pytest.param(STORM, ["1000"], marks=pytest.mark.release),
-    ],
-    ids=["afterwards", "afterwards-all", "storm", "storm-1000"],
-)
-def test_in_a_process_of_its_own(script, arguments, tmp_path):
-    run_script(script, arguments, tmp_path)
-
-
-def run_script(script, arguments, folder):
-    file = folder / "interrupted.py"
-    file.write_text(script)
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    done = subprocess.run([sys.executable, "-W", "ignore", file, *arguments], cwd=folder, timeout=500, text=True,
-                          capture_output=True, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("interrupts", ["50", pytest.param("1000", marks=pytest.mark.release)])
+def test_a_storm_of_interrupts_changes_no_later_gradient(interrupts):
+    run_code(STORM, interrupts)
 
 
 # trainings
@@ -199,26 +142,19 @@ def soon(iteration):
     if iteration == 2:
         threading.Timer(delay, ctrl_c).start()
 
-def inside_a_callback(iteration):
-    if iteration == 2:
-        ctrl_c()
-        time.sleep(1)
-
-for library in sys.argv[1:]:
-    expected = run()
-    pairwise.pairs_by_gain = inside_our_kernel
-    for when in (1, 20, 40):  # at the start of the training, in a later round
-        calls = 0
-        assert interrupted(lambda: run(rounds=500)), library
-        assert run() == expected, library
-    pairwise.pairs_by_gain = real
-    for delay in (0.0, 0.001, 0.003, 0.007, 0.02):  # anywhere in a round, mostly inside the library
-        # CatBoost's own code around a callback loses an interrupt, and ends the training as if the callback had said so
-        heard = interrupted(lambda: run(rounds=rounds, after=soon))
-        assert heard or library == "catboost" and last < rounds - 1, library
-        assert run() == expected, library
-    assert interrupted(lambda: run(rounds=500, after=inside_a_callback)), library
-    assert run() == expected, library
+[library], calls = sys.argv[1:], 0
+expected = run()
+pairwise.pairs_by_gain = inside_our_kernel
+for when in (1, 20, 40):  # at the start of the training, in a later round
+    calls = 0
+    assert interrupted(lambda: run(rounds=500))
+    assert run() == expected
+pairwise.pairs_by_gain = real
+for delay in (0.0, 0.001, 0.003, 0.007, 0.02):  # anywhere in a round, mostly inside the library
+    # CatBoost's own code around a callback loses an interrupt, and ends the training as if the callback had said so
+    heard = interrupted(lambda: run(rounds=rounds, after=soon))
+    assert heard or library == "catboost" and last < rounds - 1
+    assert run() == expected
 """
 
 
@@ -226,5 +162,5 @@ for library in sys.argv[1:]:
 @pytest.mark.parametrize(
     "library", ["xgboost", *(pytest.param(x, marks=pytest.mark.release) for x in ("lightgbm", "catboost"))]
 )
-def test_the_next_training_is_right(library, tmp_path):
-    run_script(TRAINING, [library], tmp_path)
+def test_the_next_training_is_right(library):
+    run_code(TRAINING, library, PYTHONWARNINGS="ignore")

@@ -1,12 +1,9 @@
 """Machine code: an installation has all of it, nothing stale or foreign is run, and it is the same in every process."""
 
 import errno
-import os
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -14,24 +11,13 @@ from pathlib import Path
 import numba.core.codegen
 import numpy as np
 import pytest
+from loading import run_code
 
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import read_scores
 
-HERE, PACKAGE = Path(__file__).parent, _compiler.PACKAGE
-
-
-def run_code(
-    code: str, *arguments: str, before: Sequence[str] = (), **environment: str
-) -> "subprocess.CompletedProcess[str]":
-    """Run code in a process of its own, without the settings of this one."""
-    env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
-    env |= {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(HERE)]), **environment}
-    command = [sys.executable, *before, "-c", code, *arguments]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done
+PACKAGE, FOLDERS = _compiler.PACKAGE, ("kernels", "metrics", "objectives")
 
 
 # the cache, in this process
@@ -96,26 +82,13 @@ def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatc
     assert list(cache.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
-def test_the_cache_is_a_folder_that_only_this_user_can_write(tmp_path, monkeypatch):
-    file = tmp_path / "file"
-    file.write_text("no folder")
-
-    def found(chosen="", cache="", home=tmp_path / "home"):
-        monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(chosen))
-        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-        monkeypatch.setenv("HOME", str(home))
-        return _compiler.writable_folder()
-
-    chosen = found(tmp_path / "chosen")
-    assert chosen.is_relative_to(tmp_path / "chosen")
-    assert chosen.stat().st_mode & 0o777 == 0o755
-    chosen.chmod(0o777)
-    assert found(tmp_path / "chosen") is None
-    assert found(file) is None
-    assert found(cache=tmp_path / "cache").is_relative_to(tmp_path / "cache")
-    assert found(cache="relative").is_relative_to(tmp_path / "home" / ".cache" / "ltr_objectives")
-    assert found(cache=file) is None
+def test_the_cache_is_the_folder_of_numba_or_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    (tmp_path / "file").write_text("no folder")
+    for chosen, found in (("chosen", "chosen"), ("", "user"), ("file", None)):
+        monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(tmp_path / chosen) if chosen else "")
+        folder = _compiler.writable_folder()
+        assert folder is None if found is None else folder.is_relative_to(tmp_path / found)
 
 
 def test_the_cache_is_of_one_source(tmp_path):
@@ -123,7 +96,7 @@ def test_the_cache_is_of_one_source(tmp_path):
     copied = tmp_path / "ltr_objectives"
     shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "numba-*"))
     seen = {_compiler.source_hash(copied)}
-    files = [file for folder in ("kernels", "metrics", "objectives") for file in (copied / folder).glob("*.py")]
+    files = [file for folder in FOLDERS for file in (copied / folder).glob("*.py")]
     for file in files:
         file.write_text(f"{file.read_text()}\n")
         seen.add(_compiler.source_hash(copied))
@@ -140,8 +113,8 @@ def reachable(function, found):
 
 def test_no_two_kernels_share_a_file_of_machine_code():
     found: dict[int, object] = {}
-    for folder in ("kernels", "metrics", "objectives"):
-        for path in (_compiler.PACKAGE / folder).glob("*.py"):
+    for folder in FOLDERS:
+        for path in (PACKAGE / folder).glob("*.py"):
             for value in vars(import_module(f"ltr_objectives.{folder}.{path.stem}")).values():
                 reachable(value, found)
     files = [function.compiled._cache._name for function in found.values()]
@@ -173,14 +146,12 @@ class Mine(NDCG):
 rng = np.random.default_rng(0)
 labels, qid, X = rng.integers(0, 2, 60), np.repeat([0, 1], 30), rng.normal(size=(60, 3))
 queries, scores = Queries(labels, [30, 30], weight=rng.random(60)), rng.normal(size=60)
-for examples in EXAMPLES.values():
-    for objective in examples:
-        if len(getattr(getattr(objective, "metric", None), "weights", "four")) == 4:  # thresholds of graded MAP
-            for dtype in (np.float32, np.float64):
-                objective.compute(queries, scores.astype(dtype), dtype=dtype)
-for metrics in METRICS.values():
-    for metric in metrics:
-        metric.values(queries, scores)
+for objective in sum(EXAMPLES.values(), ()):
+    if len(getattr(getattr(objective, "metric", None), "weights", "four")) == 4:  # thresholds of graded MAP
+        for dtype in (np.float32, np.float64):
+            objective.compute(queries, scores.astype(dtype), dtype=dtype)
+for metric in sum(METRICS.values(), ()):
+    metric.values(queries, scores)
 for library in ("xgboost", "lightgbm", "catboost"):
     for metric in ("map", "ndcg@10", Mine()):
         eval_set = {"eval_set": [(X, labels)], "eval_qid": [qid]}
@@ -196,7 +167,7 @@ def machine_code(folder: Path) -> dict[str, bytes]:
 def test_nothing_is_compiled_after_an_installation(tmp_path):
     run_code("from ltr_objectives.warmup import warm_up; warm_up()", NUMBA_CACHE_DIR=str(tmp_path))
     before = machine_code(tmp_path)  # what the package does not have
-    run_code(USES, before=["-W", "ignore"], NUMBA_CACHE_DIR=str(tmp_path))
+    run_code(USES, PYTHONWARNINGS="ignore", NUMBA_CACHE_DIR=str(tmp_path))
     assert machine_code(tmp_path) == before
 
 
@@ -243,47 +214,6 @@ def test_eight_processes_at_once_compile_in_silence(twice):
     assert twice() == "6.0 1"
 
 
-USER = """
-import sys, numba, numpy as np
-from ltr_objectives.kernels import _compiler, softmax, sorting
-@numba.njit
-def sorted_total(s):  # each of them calls other kernels; the second reorders sums
-    key, order = s.copy(), np.arange(len(s))
-    sorting.sort_descending(key, order, np.empty_like(key), np.empty_like(order), len(s))
-    p = np.empty_like(key)
-    softmax.softmax(key, p)
-    return key, order, p
-s = np.random.default_rng(0).normal(size=100)
-key, order, p = sorted_total(s)
-assert (key == -np.sort(-s)).all() and (s[order] == key).all()
-np.testing.assert_allclose(p, np.exp(key) / np.exp(key).sum())
-print(_compiler.parts is None)
-"""
-
-
-def test_compiled_code_of_a_user_may_call_kernels(tmp_path):
-    for _ in ("compiled", "from the cache"):
-        assert run_code(USER, NUMBA_CACHE_DIR=str(tmp_path)).stdout == "False\n"
-
-
-OTHER = """
-import sys, numba
-if len(sys.argv) > 1:
-    numba.__version__ = sys.argv[1]
-import numpy as np
-from ltr_objectives.kernels import _compiler, softmax
-softmax.softmax(np.random.default_rng(0).normal(size=50), p := np.empty(50))
-print(_compiler.parts is None, p.tobytes().hex())
-"""
-
-
-@pytest.mark.release
-def test_other_versions_of_numba_compile_as_they_always_do_to_the_same_bytes(tmp_path):
-    own, other = (run_code(OTHER, *v, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for v in ((), ("9.9.9",)))
-    assert (own[0], other[0]) == ("False", "True")
-    assert own[1:] == other[1:]
-
-
 IN_ORDER = """
 import itertools, sys
 import numpy as np
@@ -311,27 +241,6 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
 def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
     for order in orders:
         run_code(IN_ORDER, order, NUMBA_CACHE_DIR=str(tmp_path))
-
-
-LOGGED = """
-import logging, sys
-came = []
-handler = logging.StreamHandler()
-handler.emit = came.append
-logging.basicConfig(level=logging.DEBUG, handlers=[handler])
-logging.getLogger("numba").setLevel(sys.argv[1])
-from ltr_objectives.kernels.sorting import all_equal
-import numpy
-all_equal(numpy.zeros(1))
-print(len(came))
-"""
-
-
-@pytest.mark.release
-def test_compiling_is_logged_only_where_the_user_has_set_the_level_of_numba(tmp_path):
-    for level in ("NOTSET", "DEBUG"):
-        done = run_code(LOGGED, level, NUMBA_CACHE_DIR=str(tmp_path / level))
-        assert (int(done.stdout) > 100) == (level == "DEBUG")
 
 
 APART = """
@@ -373,5 +282,5 @@ print(len(written))
 @pytest.mark.release
 def test_arrays_written_by_functions_that_reorder_sums_overlap_nothing_else():
     """LLVM takes it that no array overlaps another, and does not check it. Python runs the same lines here."""
-    done = run_code(APART, before=["-W", "ignore"], NUMBA_DISABLE_JIT="1")  # whole numbers wrap around
+    done = run_code(APART, PYTHONWARNINGS="ignore", NUMBA_DISABLE_JIT="1")  # whole numbers wrap around
     assert int(done.stdout) > 10
