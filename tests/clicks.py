@@ -3,11 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 from conftest import OBJECTIVES
 
 from ltr_objectives.datasets import RankingData, make_ranking
-from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 
 CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective) and o.facts.takes_clicks]
@@ -51,12 +49,3 @@ def click_log(data: RankingData, eta: float, seed: int, features: int = 5) -> Lo
     propensity, relevance = (1.0 + position) ** -eta, attraction(data.y)
     clicks = (rng.uniform(size=len(position)) < propensity * relevance).astype(np.float64)
     return Log(data, position, propensity, relevance, clicks)
-
-
-def offset_of_rows(objective, queries, scores):
-    """Return the scores that the kernel of an objective reads for its positions, less those given."""
-    seen, run = [], Call.run
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Call, "run", lambda self, *a, **k: seen.append(self.scores) or run(self, *a, **k))
-        objective.compute(queries, scores)
-    return seen[-1] - scores
