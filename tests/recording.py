@@ -35,9 +35,6 @@ class Recording(Objective):
         SEEN.append(set())
         call.run(_note, call.queries.labels, float(self.size))
 
-    def reference(self, scores, labels):
-        return scores - labels, np.ones(len(scores))
-
 
 def threads_of(work) -> int:
     """The most threads that computed one gradient during ``work()``."""

@@ -1,6 +1,5 @@
 """Several goals: parts of mixtures, metrics and drawn labels read the labels that are named."""
 
-import itertools
 import pickle
 from dataclasses import replace
 
@@ -62,15 +61,15 @@ def test_a_mixture_is_the_sum_of_its_parts_on_their_labels(objective, normalize,
 @everywhere
 def test_an_objective_on_a_goal_is_the_objective_on_these_labels(objective, scores, rng):
     labels, weight = two_goals(objective, rng)
-    on_goal = Mixture([objective], labels=["revenue"], normalize=False)
-    expected = objective.gradient_hessian(scores, labels["revenue"], SIZES, weight)
-    for labels_given in (labels, {None: labels["relevance"], "revenue": labels["revenue"]}):
-        found = on_goal.gradient_hessian(scores, labels_given, SIZES, weight)
-        assert all(map(np.array_equal, found, expected))
-    by_its_name = Mixture([objective], labels=["relevance"], normalize=False)
-    expected = objective.gradient_hessian(scores, labels["relevance"], SIZES, weight)
-    first_only = {"relevance": labels["relevance"]}
-    assert all(map(np.array_equal, by_its_name.gradient_hessian(scores, first_only, SIZES, weight), expected))
+    relevance, revenue = labels.values()
+    for goal, y, given in (
+        ("revenue", revenue, labels),
+        ("revenue", revenue, {None: relevance, "revenue": revenue}),
+        ("relevance", relevance, {"relevance": relevance}),
+    ):
+        on_goal = Mixture([objective], labels=[goal], normalize=False)
+        found = on_goal.gradient_hessian(scores, given, SIZES, weight)
+        assert all(map(np.array_equal, found, objective.gradient_hessian(scores, y, SIZES, weight)))
 
 
 @pytest.mark.parametrize(
@@ -101,12 +100,9 @@ def test_the_loss_of_a_mixture_reads_the_goals(rng):
 @pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
 def test_a_metric_of_a_goal_is_the_metric_of_these_labels(metric, scores, rng):
     y, other = (random_labels(metric.label_limit, rng, ROWS) for _ in range(2))
-    labels, metrics = (
-        {"relevance": y, "revenue": other},
-        [replace(metric, goal=g) for g in (None, "revenue", "relevance")],
-    )
+    metrics = [replace(metric, goal=g) for g in (None, "revenue", "relevance")]
     for how in ({}, {"per_query": True}, {"weight": rng.random(ROWS)}):
-        found = evaluate(metrics, scores, labels, SIZES, **how)
+        found = evaluate(metrics, scores, {"relevance": y, "revenue": other}, SIZES, **how)
         for value, own in zip(found.values(), (y, other, y), strict=True):
             assert np.array_equal(value, evaluate(metric, scores, own, SIZES, **how), equal_nan=True)
     assert list(found) == [str(metric), f"{metric}[revenue]", f"{metric}[relevance]"]
@@ -125,7 +121,7 @@ def test_clicks_are_those_of_the_first_labels(scores, rng):
             get_objective("lambdamart[revenue]").gradient_hessian(scores, labels, SIZES, **how)
 
 
-def test_a_report_tells_the_parts(scores):
+def test_a_report_has_the_parts(scores):
     labels = {"relevance": np.tile([0.0, 1.0], ROWS // 2), "revenue": np.tile([1.0, 0.0], ROWS // 2)}
     sizes, same = [2] * (ROWS // 2), np.zeros(ROWS)
     mixture = Mixture(["ranknet", "ranknet[revenue]"], [1, 3], normalize=False)
@@ -135,11 +131,12 @@ def test_a_report_tells_the_parts(scores):
     assert (main.goal, other.goal, main.useful, other.useful) == (None, "revenue", ROWS // 2, ROWS // 2)
     assert 3 * main.gradient_norm == pytest.approx(other.gradient_norm)
     assert (main.cosine, other.cosine) == (pytest.approx(-1), pytest.approx(1))
-    assert "part RankNet[revenue]: useful 31, gradient norm" in " ".join(str(report).split())
+    assert "RankNet[revenue]: useful 31" in str(report)
     assert report.as_dict()["parts"][1]["goal"] == "revenue"
-    assert get_objective("ranknet").report(same, labels["revenue"], sizes).parts == ()
     equal = {"relevance": np.ones(ROWS), "revenue": np.ones(ROWS)}
     assert mixture.report(same, equal, sizes).useless == {"all labels equal": ROWS // 2}
+    drawn = StochasticLabels("ranknet", labels=[None, "a"]).report([0.0, 0.0], {"y": [0.0, 1.0], "a": [0.0, 9.0]}, [2])
+    assert (drawn.useful, drawn.parts) == (1, ())
 
 
 # stochastic label aggregation
@@ -182,52 +179,25 @@ def test_draws_are_independent_and_have_the_probabilities():
     assert abs(chance - 0.6) < 4 * np.sqrt(0.6 * 0.4 / kept.sum())  # draws of Subsample with the same seed tell nothing
 
 
-def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelings(rng):
-    scores, n = rng.normal(size=3), 3
+@pytest.mark.parametrize("name", ["lambdamart", "listnet", "rmse"])
+def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelings(name, rng):
+    scores, n, many = rng.normal(size=3), 3, 4000  # one draw each, at once
     labels = {"a": np.array([0.0, 1.0, 2.0]), "b": np.array([3.0, 0.0, 1.0])}
-    how = {"labels": ["a", "b"], "weights": [1, 2]}
-    for name in ("lambdamart", "listnet", "rmse"):
-        objective = get_objective(name)
-        stochastic = StochasticLabels(objective, **how)
-        mean, total = np.zeros((2, n)), 0.0
-        for choice in itertools.product("ab", repeat=n):
-            p = np.prod([{"a": 1 / 3, "b": 2 / 3}[goal] for goal in choice])
-            mixed = [labels[goal][i] for i, goal in enumerate(choice)]
-            mean, total = mean + p * np.array(objective.gradient_hessian(scores, mixed, [n])), total + p
-        assert total == pytest.approx(1)
-        assert close(reference(stochastic, scores, labels), mean)
-        many = 4000  # one draw each, at once
-        of_many = {goal: np.tile(y, many) for goal, y in labels.items()}
-        found = np.array(stochastic.gradient_hessian(np.tile(scores, many), of_many, [n] * many)).reshape(2, many, n)
-        assert (np.abs(found.mean(1) - mean) <= 4.5 * found.std(1) / np.sqrt(many)).all()
-        if name == "rmse":  # a sum over documents, linear in the label: as if trained on the mean label
-            assert np.allclose(mean, objective.gradient_hessian(scores, (labels["a"] + 2 * labels["b"]) / 3, [n]))
+    stochastic = StochasticLabels(name, labels=["a", "b"], weights=[1, 2])
+    of_many = {goal: np.tile(y, many) for goal, y in labels.items()}
+    found = np.array(stochastic.gradient_hessian(np.tile(scores, many), of_many, [n] * many)).reshape(2, many, n)
+    mean = reference(stochastic, scores, labels)
+    assert (np.abs(found.mean(1) - mean) <= 4.5 * found.std(1) / np.sqrt(many)).all()
+    if name == "rmse":  # a sum over documents, linear in the label: as if trained on the mean label
+        mean_label = (labels["a"] + 2 * labels["b"]) / 3
+        assert np.allclose(mean, get_objective(name).gradient_hessian(scores, mean_label, [n]))
 
 
 def test_skipped_queries_are_not_drawn(scores, rng):
     labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
     queries, stochastic = Queries(labels, SIZES), StochasticLabels("yetiloss", labels=[None, "revenue"])
-    whole, skip = stochastic.compute(queries, scores), np.array([0, 0, 1, 0, 1], bool)
-    rows = np.repeat(skip, SIZES)
-    for found, all_of_it in zip(stochastic.compute(queries, scores, skip=skip), whole, strict=True):
-        assert np.array_equal(found, np.where(rows, 0.0, all_of_it))
-    half = Subsample(stochastic, queries=0.5, seed=3)
-    left_out = np.repeat(half.before(Call.at(queries, scores)).skip, SIZES)
-    for found, all_of_it in zip(half.compute(queries, scores), whole, strict=True):
-        assert np.array_equal(found, np.where(left_out, 0.0, 2 * all_of_it))
-
-
-def test_messages_name_what_was_written():
-    stochastic = StochasticLabels("ranknet", labels=[None, "a"])
-    labels, other = {"y": [0.0, 1.0], "a": [9.0, 0.0]}, {"b": [0.0, 0.0]}
-    for objective in (stochastic, UnitHessian(stochastic), pickle.loads(pickle.dumps(stochastic))):
-        with pytest.raises(LTRError, match=r"^stochasticlabels does not take"):
-            objective.gradient_hessian([0.0, 0.0], labels, [2], position=[0, 1])
-    with pytest.raises(LTRError, match="stochasticlabels does not read"):
-        stochastic.gradient_hessian([0.0, 0.0], labels | other, [2])
-
-
-def test_a_report_of_drawn_labels():
-    stochastic = StochasticLabels("ranknet", labels=[None, "a"])
-    report = stochastic.report([0.0, 0.0], {"y": [0.0, 1.0], "a": [0.0, 9.0]}, [2])
-    assert (report.useful, report.parts) == (1, ())
+    whole, half = np.array(stochastic.compute(queries, scores)), Subsample(stochastic, queries=0.5, seed=3)
+    skip = half.before(Call.at(queries, scores)).skip
+    left_out = np.repeat(skip, SIZES)
+    assert 0 < left_out.sum() < ROWS
+    assert np.array_equal(half.compute(queries, scores), np.where(left_out, 0.0, 2 * whole))
