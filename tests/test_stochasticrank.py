@@ -1,6 +1,5 @@
-"""StochasticRank beside quadrature, Monte Carlo without its formula, and CatBoost."""
+"""StochasticRank beside quadrature and CatBoost."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -95,42 +94,6 @@ def test_three_documents_have_the_exact_gradient_and_curvature_in_expectation(me
     assert learnt > 0
 
 
-@pytest.fixture(scope="module")
-def normal():
-    return np.random.default_rng(11).normal(size=(200_000, 4))
-
-
-@pytest.mark.parametrize(("sigma", "mu"), SETTINGS[1:3])
-def test_expected_gradient_equals_reinforce(normal, sigma, mu):
-    """E M eps / sigma, with NumPy's noise and the textbook value, shares only the loss with the formula."""
-    scores, grades = np.array([0.4, 0.0, -0.3, 0.6]), [2, 0, 4, 1]
-    pairs = list(itertools.combinations(range(4), 2))
-    labels = np.zeros(4)
-    for metric in sorted(METRICS, key=lambda m: graded(m, [4])[0]):
-        if not np.array_equal(labels, graded(metric, grades)):
-            labels = graded(metric, grades)
-            x = scores - mu * sigma * labels + sigma * normal
-            code = sum((x[:, a] > x[:, b]) << bit for bit, (a, b) in enumerate(pairs))
-            count = np.bincount(code, minlength=64)  # sums of powers of the noise for each outcome
-            first = np.array([np.bincount(code, normal[:, i], 64) for i in range(4)])
-            second = np.array([np.bincount(code, normal[:, i] ** 2, 64) for i in range(4)])
-        value = np.zeros(64)
-        for ranking in itertools.permutations(range(4)):
-            rank = np.argsort(ranking)
-            value[sum(int(rank[a] < rank[b]) << bit for bit, (a, b) in enumerate(pairs))] = metric.reference(
-                labels[list(ranking)]
-            )
-        value -= value @ count / len(normal)
-        theirs = first @ value / len(normal) / sigma
-        error = np.sqrt(second @ value**2 / len(normal) / sigma**2 - theirs**2) / np.sqrt(len(normal))
-        objective = StochasticRank(metric, sigma=sigma, mu=mu, sfa=0.0, samples=500, seed=3)
-        queries = Queries(labels, [4])
-        runs = np.array([-objective.compute(queries, scores, iteration=i)[0] for i in range(25)])
-        bound = 4 * np.hypot(error, runs.std(axis=0, ddof=1) / 5)
-        assert bound.max() < 0.1 * max(1.0, np.abs(theirs).max() / sigma)
-        assert (np.abs(runs.mean(axis=0) - theirs) <= bound + 1e-12).all(), (metric, runs.mean(axis=0) - theirs, bound)
-
-
 def test_the_scale_free_step(rng):
     scores, labels = rng.normal(size=40) * 3, rng.integers(0, 5, 40)
     plain, whole, half = (
@@ -149,27 +112,24 @@ def test_the_scale_free_step(rng):
 def test_more_samples_average_more_noise(rng):
     scores, labels = rng.normal(size=30), rng.integers(0, 5, 30)
     one, many = (
-        np.array([
-            dataclasses.replace(StochasticRank("ndcg@5", sfa=0.0), samples=samples, seed=seed).gradient_hessian(
-                scores, labels, [30]
-            )[0]
+        np.var([
+            StochasticRank("ndcg@5", sfa=0.0, samples=samples, seed=seed).gradient_hessian(scores, labels, [30])[0]
             for seed in range(200)
-        ])
+        ], axis=0).sum()
         for samples in (1, 16)
     )  # fmt: skip
-    ratio = one.var(axis=0).sum() / many.var(axis=0).sum()
-    assert 13 < ratio < 19.5
+    assert 13 < one / many < 19.5
 
 
 # CatBoost's
 
 
-def native_gradient(loss, X, labels, group, scores, estimations=5000):
+def native_gradient(loss, X, labels, group, scores):
     """The mean of many estimates, from the leaf values of a tree with a leaf for each row."""
     catboost = pytest.importorskip("catboost")
     pool = catboost.Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=scores)
     model = catboost.CatBoost({
-        "loss_function": f"StochasticRank:{loss};lambda=0;num_estimations={estimations}",
+        "loss_function": f"StochasticRank:{loss};sigma=1;lambda=0;num_estimations=5000",
         "iterations": 1, "depth": X.shape[1], "learning_rate": 1, "l2_leaf_reg": 0, "random_strength": 0, "verbose": 0,
         "bootstrap_type": "No", "allow_writing_files": False, "thread_count": 1, "leaf_estimation_iterations": 1,
     })  # fmt: skip
@@ -204,7 +164,7 @@ def test_catboost_has_the_same_gradient_at_sigma_1(native, metric):
     binary = metric.name in ("mrr", "err")
     labels = rng.integers(0, 2, n).astype(float) if binary else graded(metric, rng.integers(0, 5, n))
     scores = np.float32(rng.normal(size=n)).astype(float)
-    theirs = native_gradient(f"metric={native};sigma=1", X, labels, group, scores)
+    theirs = native_gradient(f"metric={native}", X, labels, group, scores)
     objective, queries = StochasticRank(metric, sfa=0.0, samples=500), Queries(labels, group)
     runs = np.array([-objective.compute(queries, scores, iteration=i)[0] for i in range(40)])
     for a, b in zip(queries.ptr[:-1], queries.ptr[1:], strict=True):
@@ -214,15 +174,3 @@ def test_catboost_has_the_same_gradient_at_sigma_1(native, metric):
     assert np.abs(deviation).max() < 4.5
     assert np.sqrt(np.mean(deviation**2)) < 1.4
     assert np.abs(runs.mean(axis=0)).max() > 10 * error.max()
-
-
-@pytest.mark.parametrize(("sigma", "catboosts"), [(0.2, 0.1716), (1.0, 0.1407), (2.0, 0.0630)])
-def test_with_other_sigma_only_ours_is_the_derivative(sigma, catboosts):
-    """Two documents, scores 0.1 and 0, the second relevant: the derivative of the expected RR has a closed form."""
-    scores, labels = np.array([0.1, 0.0]), np.array([0.0, 1.0])
-    exact = 0.5 * norm.pdf(0.1, scale=sigma * np.sqrt(2.0))
-    ours, _ = StochasticRank("mrr", sigma=sigma).gradient_hessian(scores, labels, [2])
-    np.testing.assert_allclose(-ours, [-exact, exact], rtol=1e-12)
-    theirs = native_gradient(f"metric=MRR;sigma={sigma}", np.array([[0.0], [1.0]]), labels, [2], scores, 100_000)
-    np.testing.assert_allclose(theirs, [-catboosts, catboosts], rtol=0.015)
-    assert (abs(catboosts / exact - 1.0) < 0.05) == (sigma == 1.0)
