@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import ltr_objectives
+import ltr_objectives as ltr
 from ltr_objectives import Metric, Mixture, Objective, registry
 
 TABLE = (0.0, 0.5, 2.0, 2.0, 9.0)
 LARGEST_SEED = 2**64 - 1
-
-
-def _make(name: str, *settings: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(getattr(ltr_objectives, name)(**s) for s in settings)
 
 
 def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
@@ -188,13 +184,13 @@ EXAMPLES["mixture"] = MIXTURES
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
 PATHS = {  # one objective of each path through an adapter
-    "constant Hessian": Objective.named["queryrmse"](),
-    "own Hessian": ltr_objectives.LambdaMART("map"),
-    "random": ltr_objectives.YetiLoss("ndcg@10"),
+    "constant Hessian": ltr.QueryRMSE(),
+    "own Hessian": ltr.LambdaMART("map"),
+    "random": ltr.YetiLoss("ndcg@10"),
     "mixture": Mixture(["yetiloss:ndcg@10", "listnet"], normalize=False),
     "goals": Mixture(["yetiloss:ndcg@10", "lambdamart:map"], (1.0, 0.3), labels=[None, "revenue"], normalize=False),
-    "clicks": ltr_objectives.LambdaMART(),  # with positions
-    "propensity": ltr_objectives.LambdaMART(),
+    "clicks": ltr.LambdaMART(),  # with positions
+    "propensity": ltr.LambdaMART(),
 }
 SOME = {  # every option, and in LambdaMART one metric of each kind
     **{name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else []) for name in registry.objectives()},
@@ -220,11 +216,7 @@ def _catboost(loss: str, ours: Objective, **how: Any) -> Parity:
 
 
 def _parities() -> list[Parity]:
-    lightgbm, xgboost = _make("LambdaMART", {"preset": "lightgbm"}, {"preset": "xgboost"})
-    [xgboost_map] = _make("LambdaMART", {"metric": "map", "preset": "xgboost"})
-    [xgboost_pairwise] = _make("RankNet", {"preset": "xgboost"})
-    [yetirank] = _make("YetiRank", {"noise": None, "preset": "catboost"})
-    [queryrmse], [rmse] = _make("QueryRMSE", {}), _make("RMSE", {})
+    lightgbm, yetirank = ltr.LambdaMART(preset="lightgbm"), ltr.YetiRank(noise=None, preset="catboost")
     native = "YetiRank:noise=No;permutations=1"
     modes = (("NDCG", False), ("DCG", False), ("ERR", True), ("MRR", False), ("MRR", True), ("MAP", False),
              ("MAP", True))  # fmt: skip
@@ -232,18 +224,18 @@ def _parities() -> list[Parity]:
         Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
         Parity("lightgbm", {"objective": "lambdarank", "lambdarank_truncation_level": 5},
                replace(lightgbm, truncation=5), 1e-3),
-        Parity("xgboost", {"objective": "rank:ndcg"}, xgboost, 1e-5),
-        Parity("xgboost", {"objective": "rank:map"}, xgboost_map, 1e-5, binary=True),
-        Parity("xgboost", {"objective": "rank:pairwise"}, xgboost_pairwise, 1e-5),
-        Parity("lightgbm", {"objective": "regression", "boost_from_average": False}, rmse, 1e-6),
-        Parity("catboost", {"loss_function": "RMSE", "boost_from_average": False}, rmse, 1e-10),
-        Parity("catboost", {"loss_function": "QueryRMSE"}, queryrmse, 1e-10),
+        Parity("xgboost", {"objective": "rank:ndcg"}, ltr.LambdaMART(preset="xgboost"), 1e-5),
+        Parity("xgboost", {"objective": "rank:map"}, ltr.LambdaMART("map", preset="xgboost"), 1e-5, binary=True),
+        Parity("xgboost", {"objective": "rank:pairwise"}, ltr.RankNet(preset="xgboost"), 1e-5),
+        Parity("lightgbm", {"objective": "regression", "boost_from_average": False}, ltr.RMSE(), 1e-6),
+        Parity("catboost", {"loss_function": "RMSE", "boost_from_average": False}, ltr.RMSE(), 1e-10),
+        Parity("catboost", {"loss_function": "QueryRMSE"}, ltr.QueryRMSE(), 1e-10),
         # classic mode ignores the number of neighbours
         *(_catboost(loss, yetirank) for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")),
         *(
             _catboost(
                 f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}",
-                ltr_objectives.YetiLoss(mode.lower(), noise=None, neighbors=near, preset="catboost"),
+                ltr.YetiLoss(mode.lower(), noise=None, neighbors=near, preset="catboost"),
                 probability=probability,
             )
             for mode, probability in modes
