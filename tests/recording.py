@@ -5,8 +5,6 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from ltr_objectives.objectives.base import Facts, Objective
 
 SEEN: list[set[int]] = []
