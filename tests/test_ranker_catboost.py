@@ -3,11 +3,12 @@
 import itertools
 import pickle
 
+import catboost
 import numpy as np
 import pandas as pd
 import pytest
 from catboost_fits import arrays
-from rankers import LIBRARIES, fold, ranker
+from rankers import EVAL, LIBRARIES, TEST, TRAIN, VALI, fit, ranker
 
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
 from ltr_objectives.adapters import CatBoostRanker
@@ -15,9 +16,6 @@ from ltr_objectives.adapters._catboost_ranker import shuffled
 from ltr_objectives.adapters._data import Part
 from ltr_objectives.libraries import CATBOOST
 
-catboost = pytest.importorskip("catboost")
-TRAIN, VALI, TEST = fold(seed=3)
-EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
 WEIGHT, START = np.random.default_rng(0).uniform(1, 2, (2, len(TRAIN.y)))
 
 
@@ -28,15 +26,14 @@ def pool(data=TRAIN, **given):
 @pytest.mark.parametrize("ours", [{"objective": "queryrmse"}, {"eval_metric": "map"}], ids=str)
 def test_catboost_resumes_only_snapshots_without_ours(ours, tmp_path):
     """A snapshot does not name an objective or metric of ours, so it would be continued with any other."""
-    files = {"save_snapshot": True, "snapshot_file": "s", "snapshot_interval": 0, "train_dir": str(tmp_path)}
-    files |= {"allow_writing_files": True, "objective": "QueryRMSE", "eval_metric": "NDCG"}
-    given = {"qid": TRAIN.qid, **EVAL}
-    whole = ranker("catboost", "QueryRMSE").fit(TRAIN.X, TRAIN.y, **given)
+    files = {"save_snapshot": True, "snapshot_file": "s", "snapshot_interval": 0}
+    params = {"allow_writing_files": True, "train_dir": str(tmp_path), "objective": "QueryRMSE", "eval_metric": "NDCG"}
+    whole = fit("catboost", "QueryRMSE", EVAL)
     for rounds in (5, 8):
-        resumed = ranker("catboost", **files, n_estimators=rounds).fit(TRAIN.X, TRAIN.y, **given)
+        resumed = fit("catboost", given={**EVAL, **files}, n_estimators=rounds, **params)
     assert np.array_equal(resumed.predict(TEST.X), whole.predict(TEST.X))
     with pytest.raises(LTRError, match=r"save_snapshot.*init_model"):
-        ranker("catboost", **{**files, **ours}).fit(TRAIN.X, TRAIN.y, **given)
+        fit("catboost", **{**params, **files, **ours})
 
 
 def with_statistics(seed, queries=300):
@@ -78,36 +75,29 @@ def test_target_statistics_do_not_read_labels_from_the_order_of_rows(way):
     """Sorted rows lose at most 0.025 NDCG@10; without the shuffle they lost 0.045 (falling) and 0.051 (rising)."""
     X, y, qid = with_statistics(0)
     Z, z, other = with_statistics(1)
-    options = {"n_estimators": 60, "learning_rate": 0.2, "eval_metric": "ndcg@10"}
-    found = []
-    for order in (np.arange(len(y)), np.lexsort((way * y, qid))):
-        made = ranker("catboost", None, **options).fit(X.iloc[order], y[order], qid=qid[order])
-        again = ranker("catboost", None, **options).fit(X.iloc[order], y[order], qid=qid[order])
-        assert np.array_equal(made.predict(Z), again.predict(Z))
-        found.append(made.score(Z, z, qid=other))
-    assert found[1] > found[0] - 0.025, found
-
-
-def test_shuffled_rows_keep_what_belongs_to_them():
-    group = np.array([3, 1, 6, 2])
-    row = np.arange(12.0)
-    for X, clicks in ((row[:, None], {"propensity": (row + 1) / 20}), (pd.DataFrame({"x": row}), {"position": row})):
-        queries = Queries({None: row, "b": 2 * row}, group, weight=row + 1, **clicks)
-        part = shuffled(Part(X, queries, row))
-        now, given = np.asarray(part.X).ravel(), part.queries
-        assert not np.array_equal(now, row)
-        assert np.array_equal(given.ptr, queries.ptr)
-        for first, last in itertools.pairwise(queries.ptr):
-            assert set(now[first:last]) == set(row[first:last])
-        shown = given.position if given.propensity is None else given.propensity * 20 - 1
-        for array in (given.labels, given.of("b").labels / 2, given.weight_by_row - 1, shown):
-            np.testing.assert_allclose(array, now, atol=1e-6)
-
-
-@pytest.mark.parametrize("way", [-1, 1])
-def test_the_bare_objective_warns_of_sorted_labels_with_categories(way):
-    X, y, qid = with_statistics(0)
     order = np.lexsort((way * y, qid))
+    made = ranker("catboost", None, n_estimators=60, learning_rate=0.2, eval_metric="ndcg@10")
+    drawn = made.fit(X, y, qid=qid).score(Z, z, qid=other)
+    in_order = made.fit(X.iloc[order], y[order], qid=qid[order]).score(Z, z, qid=other)
+    assert in_order > drawn - 0.025
+
+
+def test_shuffled_rows_keep_their_query_and_what_belongs_to_them():
+    group, row = np.array([3, 1, 6, 2]), np.arange(12.0)
+    queries = Queries({None: row, "b": 2 * row}, group, weight=row + 1, position=row)
+    part = shuffled(Part(pd.DataFrame({"x": row}), queries, row, margin=row))
+    now, given = part.X["x"].to_numpy(), part.queries
+    assert not np.array_equal(now, row)
+    assert np.array_equal(given.ptr, queries.ptr)
+    for first, last in itertools.pairwise(queries.ptr):
+        assert set(now[first:last]) == set(row[first:last])
+    for array in (given.labels, given.of("b").labels / 2, given.weight_by_row - 1, given.position, part.margin):
+        np.testing.assert_array_equal(array, now)
+
+
+def test_the_bare_objective_warns_of_sorted_labels_with_categories():
+    X, y, qid = with_statistics(0)
+    order = np.lexsort((y, qid))
     sorted_rows = catboost.Pool(X.iloc[order], y[order], group_id=qid[order], cat_features=["shop"])
     with pytest.warns(LTRWarning, match="random order"):
         adapters.catboost_objective("queryrmse", sorted_rows)
@@ -120,7 +110,7 @@ def test_a_pool_is_as_good_as_its_arrays(objective):
     untrained = ranker("catboost", objective, eval_metric="map", early_stopping_rounds=3)
     expected = untrained.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL).predict(TEST.X)
     train, vali = pool(), pool(VALI)
-    for eval_set in (vali, [vali], [vali, vali], (vali.get_features(), VALI.y)):
+    for eval_set in (vali, [vali, vali], (vali.get_features(), VALI.y)):
         of_pairs = {"eval_qid": [VALI.qid]} if isinstance(eval_set, tuple) else {}
         fitted = untrained.fit(train, eval_set=eval_set, **of_pairs)
         np.testing.assert_array_equal(fitted.predict(TEST.X), expected)
@@ -131,15 +121,14 @@ def test_a_pool_is_as_good_as_its_arrays(objective):
 
 
 @pytest.mark.parametrize("objective", ["yetiloss:map", "YetiRank"])
-def test_a_pool_has_weights_and_a_baseline(objective):
-    untrained = ranker("catboost", objective)
-    for given, of_the_pool in (
-        ({"sample_weight": WEIGHT}, {"weight": WEIGHT}),
-        ({"baseline": START}, {"baseline": START}),
-    ):
-        expected = untrained.fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid, **given).predict(TEST.X)
-        fitted = untrained.fit(pool(**of_the_pool))
-        np.testing.assert_allclose(fitted.predict(TEST.X), expected, atol=1e-6)
+@pytest.mark.parametrize(
+    ("given", "of_the_pool"),
+    [({"sample_weight": WEIGHT}, {"weight": WEIGHT}), ({"baseline": START}, {"baseline": START})],
+    ids=["weights", "baseline"],
+)
+def test_a_pool_has_weights_and_a_baseline(objective, given, of_the_pool):
+    fitted = ranker("catboost", objective).fit(pool(**of_the_pool))
+    np.testing.assert_allclose(fitted.predict(TEST.X), fit("catboost", objective, given).predict(TEST.X), atol=1e-6)
     np.testing.assert_allclose(fitted.predict(pool(baseline=START)), fitted.predict(TRAIN.X) + START, atol=1e-6)
 
 
@@ -152,25 +141,17 @@ def test_a_training_from_the_scores_of_a_model_goes_on_from_it():
     np.testing.assert_allclose(first.predict(TEST.X) + second.predict(TEST.X), whole, atol=1e-5)
     found = second.evals_result_["validation_0"]["map"][-1]
     assert found == pytest.approx(evaluate("map", second.predict(pools[1]), VALI.y, VALI.group), abs=1e-6)
-
-
-def test_auto_reads_pools():
-    start = {id(data): 3.0 * data.y * np.random.default_rng(1).random(len(data.y)) for data in (TRAIN, VALI)}
-    pools = [pool(data, baseline=start[id(data)]) for data in (TRAIN, VALI)]
     chosen = ranker("catboost", "auto", n_estimators=2, eval_metric="map").fit(pools[0], eval_set=pools[1])
     value = evaluate("map", chosen.predict(pools[1]), VALI.y, VALI.group)
     assert chosen.report_[0].value == pytest.approx(value)
 
 
-def test_names_and_categories_come_with_a_pool():
+def test_names_categories_and_pairs_come_with_a_pool():
     table = pd.DataFrame({"x": TRAIN.X[:, 0], "c": pd.Categorical((TRAIN.X[:, 1] > 0).astype(str))})
     fitted = ranker("catboost").fit(catboost.Pool(table, TRAIN.y, group_id=TRAIN.qid, cat_features=["c"]))
     assert list(fitted.feature_names_in_) == ["x", "c"]
     assert fitted.get_cat_feature_indices() == [1]
     assert fitted.predict(table).shape == TRAIN.y.shape
-
-
-def test_pairs_of_a_pool_are_catboost_s_alone():
     pairs = pool(pairs=[[0, 1], [2, 1]])
     assert ranker("catboost", "PairLogit").fit(pairs).best_iteration_ == 8
     with pytest.warns(LTRWarning, match="yetiloss does not read the 2 pairs of the pool"):
@@ -201,10 +182,9 @@ class Absolute:
         return error / weight
 
 
-@pytest.mark.parametrize("name", ["objective", "loss_function"])
-def test_catboost_s_own_objects(name):
+def test_catboost_s_own_objects():
     params = LIBRARIES["catboost"][1]
-    made = CatBoostRanker(**{name: Squared()}, eval_metric=[Absolute(), "NDCG"], **params)
+    made = CatBoostRanker(loss_function=Squared(), eval_metric=[Absolute(), "NDCG"], **params)
     fitted = made.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
     own = catboost.CatBoost({"loss_function": Squared(), "eval_metric": Absolute(), "verbose": False, **params})
     np.testing.assert_array_equal(fitted.predict(TEST.X), own.fit(TRAIN.X, TRAIN.y).predict(TEST.X))
@@ -215,26 +195,20 @@ def test_catboost_s_own_objects(name):
         made.set_params(eval_metric=["map", Absolute()]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
-def test_arguments_of_catboost_s_fit(tmp_path):
-    with open(tmp_path / "log", "w") as log:
-        printed = {"log_cout": log, "metric_period": 2}
-        ranker("catboost", "YetiRank", n_estimators=4).fit(pool(), eval_set=pool(VALI), **printed)
-        assert log.tell() == 0
-        ranker("catboost", "YetiRank", n_estimators=4).fit(pool(), eval_set=pool(VALI), silent=False, **printed)
-    assert len((tmp_path / "log").read_text().splitlines()) > 3
-    kept = {"allow_writing_files": True, "train_dir": str(tmp_path)}
-    snapshot = {"save_snapshot": True, "snapshot_file": "kept"}
-    ranker("catboost", "YetiRank", **kept).fit(pool(), **snapshot)
-    assert (tmp_path / "kept").exists()
-    with pytest.raises(LTRError, match="save_snapshot=True would go on with any objective"):
-        ranker("catboost", **kept).fit(pool(), **snapshot)
-
-
-def test_catboost_s_own_metrics():
+def test_catboost_s_own_names_as_objects():
     objects = {"loss_function": catboost.metrics.QueryRMSE(), "eval_metric": ["map", catboost.metrics.NDCG(top=5)]}
     fitted = CatBoostRanker(iterations=2, **objects).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
     assert fitted.objective_ == "QueryRMSE"
     assert sorted(fitted.best_score_["validation_0"]) == ["NDCG:top=5;type=Base", "QueryRMSE", "map"]
+
+
+def test_arguments_of_catboost_s_fit(tmp_path):
+    with open(tmp_path / "log", "w") as log:
+        printed = {**EVAL, "log_cout": log, "metric_period": 2}
+        fit("catboost", "YetiRank", printed)
+        assert log.tell() == 0
+        fit("catboost", "YetiRank", {**printed, "silent": False})
+    assert len((tmp_path / "log").read_text().splitlines()) > 3
 
 
 class Derived(CatBoostRanker):
@@ -248,37 +222,32 @@ def test_pickles_have_all_attributes():
     assert (again.threshold_, again.objective_) == (3, "YetiRank")
 
 
+LIKE_CATBOOST = {"iterations": 20, "bootstrap_type": "No", "l2_leaf_reg": 3, "thread_count": 2}
+
+
 @pytest.mark.parametrize("values", [10, 11])
 def test_the_ranker_encodes_categories_as_catboost_s_ranking_losses_do(values):
     X, y, qid = arrays(900)
     frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(np.random.default_rng(4).integers(0, values, 900))})
     y += frame["kind"].cat.codes % 3
-    params = {"iterations": 20, "bootstrap_type": "No", "random_strength": 0, "has_time": True, "thread_count": 2}
-    params["l2_leaf_reg"] = 3
-    native = CatBoostRanker(objective="QueryRMSE", **params)
-    ours = CatBoostRanker(objective="queryrmse", newton_splits=False, **params)
+    params = {**LIKE_CATBOOST, "random_strength": 0, "has_time": True}
     part = shuffled(Part(frame, Queries(y, qid=qid), y))  # as the ranker does it for ours
-    native.fit(part.X, part.labels, qid=part.qid)
-    scores = ours.fit(frame, y, qid=qid).predict(frame)
-    np.testing.assert_allclose(scores, native.predict(frame), rtol=0, atol=1e-10)
+    native = CatBoostRanker(objective="QueryRMSE", **params).fit(part.X, part.labels, qid=part.qid)
+    ours = CatBoostRanker(objective="queryrmse", newton_splits=False, **params).fit(frame, y, qid=qid)
+    np.testing.assert_allclose(ours.predict(frame), native.predict(frame), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("factor", [1, 1000])
 def test_the_ranker_weighs_as_catboost_s_own_loss_does(factor):
     X, y, qid = arrays(900)
-    params = {"iterations": 50, "learning_rate": 0.1, "thread_count": 2, "bootstrap_type": "No", "random_strength": 1}
-    params["l2_leaf_reg"] = 3
+    params = {**LIKE_CATBOOST, "learning_rate": 0.1, "random_strength": 1}
     rankers = (CatBoostRanker(objective=name, **params) for name in ("QueryRMSE", "queryrmse"))
     native, ours = (r.fit(X, y, qid=qid, sample_weight=np.full(len(y), factor)).predict(X) for r in rankers)
     np.testing.assert_allclose(ours, native, rtol=0, atol=1e-6)
 
 
 def test_the_ranker_adds_no_noise_to_the_scores_of_splits():
-    X, y, qid = arrays(900)
-
-    def scores(seed, **params):
-        ranker = CatBoostRanker(objective="ranknet", iterations=5, random_seed=seed, thread_count=2, **params)
-        return ranker.fit(X, y, qid=qid).predict(X)
-
-    np.testing.assert_array_equal(scores(0), scores(1))
-    assert not np.array_equal(scores(0, random_strength=1), scores(1, random_strength=1))
+    none, one = ([fit("catboost", "ranknet", random_seed=seed, **more).predict(TEST.X) for seed in (0, 1)]
+                 for more in ({}, {"random_strength": 1}))  # fmt: skip
+    np.testing.assert_array_equal(*none)
+    assert not np.array_equal(*one)
