@@ -4,26 +4,18 @@ import pickle
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, fold, query_weights, ranker
+from rankers import EVAL, LIBRARIES, NATIVE, TEST, TRAIN, VALI, everywhere, fit, query_weights, ranker
+from sklearn.base import clone
 
-from ltr_objectives import LTRError, Metric, Queries, evaluate, get_metric, get_objective
+from ltr_objectives import Metric, Queries, evaluate, get_metric, get_objective
 from ltr_objectives.candidates import natives_for, ours_for
 from ltr_objectives.libraries import LIBRARIES as CATALOG
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.statistics import rank
 
-for name in LIBRARIES:
-    pytest.importorskip(name)
-from sklearn.base import clone  # noqa: E402 - skipped without
-
-everywhere = pytest.mark.parametrize("library", LIBRARIES)
-TRAIN, VALI, TEST = fold(seed=3)
-EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
-
 
 def fitted(library, objective="auto", metric="map", params=None, **given):
-    made = ranker(library, objective, eval_metric=metric, **(params or {}))
-    return made.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **{"early_stopping_rounds": 3, **EVAL, **given})
+    return fit(library, objective, {"early_stopping_rounds": 3, **EVAL, **given}, eval_metric=metric, **(params or {}))
 
 
 def like_ours(library, native):
@@ -50,12 +42,9 @@ def trained_alone(library, objective, metric, given=None):
     return found[best], settings[best]
 
 
-@pytest.mark.parametrize(
-    ("library", "metric"),
-    [(n, "map") for n in LIBRARIES] + [pytest.param(n, "ndcg@5", marks=pytest.mark.release) for n in LIBRARIES],
-)
-def test_the_model_is_that_of_the_best_candidate(library, metric):
-    found = fitted(library, metric=metric)
+@everywhere
+def test_the_model_is_that_of_the_best_candidate(library):
+    found, metric = fitted(library), "map"
     natives = natives_for(library, get_metric(metric))
     tried = {**ours_for(get_metric(metric)), **{n: n for n in natives}}
     assert sorted(each.objective for each in found.report_) == sorted(tried)
@@ -114,7 +103,7 @@ def test_parameters_of_the_user_reach_both_trainings_of_a_native_objective(libra
 @everywhere
 def test_candidates_that_cannot_be_trained_are_left_out_with_the_reason(library):
     position = np.concatenate([np.arange(size) for size in TRAIN.group])
-    start = ranker(library).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    start = fit(library)
     made = ranker(library, "auto")  # without a metric, by the default
     made.fit(TRAIN.X, (TRAIN.y > 0).astype(float), qid=TRAIN.qid, position=position, init_model=start, **EVAL)
     reasons = {each.objective: each.left_out for each in made.report_ if each.left_out}
@@ -123,17 +112,6 @@ def test_candidates_that_cannot_be_trained_are_left_out_with_the_reason(library)
     assert not made.report_[0].left_out
     assert made.report_[0].value == made.best_score_["validation_0"]["ndcg@10"] or library == "xgboost"  # six digits
     assert made.best_iteration_ > start.best_iteration_
-
-
-@everywhere
-def test_errors_name_what_is_missing(library):
-    native = {"xgboost": "ndcg@7-", "lightgbm": "average_precision", "catboost": "NDCG:top=7"}[library]
-    with pytest.raises(LTRError, match="name one before"):
-        fitted(library, metric=native)
-    with pytest.raises(LTRError, match=r"no objective could be trained: .*deep"):
-        fitted(library, params={"reg_lambda": "deep"})
-    with pytest.raises(LTRError, match=r"eval_set\[0\].* the same map"):
-        fitted(library, eval_set=[(VALI.X, np.zeros(len(VALI.y)))])
 
 
 def test_every_metric_has_candidates(learned_metric: Metric):
@@ -152,11 +130,11 @@ def test_one_query_has_no_standard_error():
     assert all(each.se is None for each in found.report_)
 
 
-@everywhere
-def test_it_chooses_for_the_labels_of_a_goal(library):
+def test_it_chooses_for_the_labels_of_a_goal():
     steps = np.quantile(TRAIN.X[:, 1], [0.5, 0.8])
     goals = [np.digitize(part.X[:, 1], steps).astype(float) for part in (TRAIN, VALI)]
-    found = fitted(library, metric="ndcg@5[other]", labels={"other": goals[0]}, eval_labels=[{"other": goals[1]}])
+    given = {"labels": {"other": goals[0]}, "eval_labels": [{"other": goals[1]}]}
+    found = fitted("lightgbm", metric="ndcg@5[other]", **given)
     assert {each.objective for each in found.report_} == set(ours_for(get_metric("ndcg@5[other]")))
     value = evaluate("ndcg@5", found.predict(VALI.X), goals[1], VALI.group)
     assert found.report_[0].value == pytest.approx(value)

@@ -82,16 +82,18 @@ def test_target_statistics_do_not_read_labels_from_the_order_of_rows(way):
     assert in_order > drawn - 0.025
 
 
-def test_shuffled_rows_keep_their_query_and_what_belongs_to_them():
-    group, row = np.array([3, 1, 6, 2]), np.arange(12.0)
-    queries = Queries({None: row, "b": 2 * row}, group, weight=row + 1, position=row)
+@pytest.mark.parametrize("clicks", ["position", "propensity"])
+def test_shuffled_rows_keep_their_query_and_what_belongs_to_them(clicks):
+    group, row = np.array([3, 1, 6, 2]), np.arange(1.0, 13.0)
+    queries = Queries({None: row, "b": 2 * row}, group, weight=row, **{clicks: row})
     part = shuffled(Part(pd.DataFrame({"x": row}), queries, row, margin=row))
     now, given = part.X["x"].to_numpy(), part.queries
     assert not np.array_equal(now, row)
     assert np.array_equal(given.ptr, queries.ptr)
     for first, last in itertools.pairwise(queries.ptr):
         assert set(now[first:last]) == set(row[first:last])
-    for array in (given.labels, given.of("b").labels / 2, given.weight_by_row - 1, given.position, part.margin):
+    shown = getattr(given, clicks)
+    for array in (given.labels, given.of("b").labels / 2, given.weight_by_row, shown, part.margin):
         np.testing.assert_array_equal(array, now)
 
 
