@@ -198,7 +198,7 @@ def twice(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("baseline", ["x86-64-v3", "generic"])
+@pytest.mark.parametrize("baseline", ["x86-64-v3", pytest.param("generic", marks=pytest.mark.release)])
 def test_machine_code_of_a_baseline_runs_on_this_processor_but_not_the_reverse(twice, baseline):
     here = set(numba.core.codegen.get_host_cpu_features().split(","))
     if baseline != "generic" and not here >= _compiler.V3:

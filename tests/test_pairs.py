@@ -160,18 +160,6 @@ def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
     np.testing.assert_allclose((1 - 0.7) * np.array(a), b, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("truncation", [None, 4])
-def test_gains_may_fall_where_labels_rise(rng, truncation):
-    class Upside(LambdaMART):
-        def layers(self, queries):
-            return super().layers(Queries(3 - queries.labels, np.diff(queries.ptr)))
-
-    labels, scores = rng.integers(0, 4, 30), rng.normal(size=30)
-    found = Upside("dcg", truncation=truncation).gradient_hessian(scores, labels, [30])
-    expected = LambdaMART("dcg", truncation=truncation).reference(scores, 3 - labels)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
-
-
 def test_an_objective_that_fails_half_way_leaves_nothing_behind(rng):
     @dataclasses.dataclass(frozen=True)
     class Fails(LambdaMART):
