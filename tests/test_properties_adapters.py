@@ -6,7 +6,7 @@ import pytest
 import xgboost as xgb
 from catboost import CatBoost, CatBoostError, Pool
 from conftest import METRICS, OBJECTIVES
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import data_sets
 
@@ -22,8 +22,6 @@ BY_THE_LIBRARY = (
     xgb.core.XGBoostError, lgb.basic.LightGBMError,
 )  # fmt: skip
 OF_CATBOOST = "LTRError", "All features are either constant", "All train targets are equal"  # in a CatBoostError
-NO_SCORES = {"scores": None, "labels": np.zeros(1), "group": [1]}
-NO_LABELS = {"scores": np.zeros(1), "labels": None, "group": [1]}
 objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 # every example is a training
 few = settings(max_examples=30) if settings.default.max_examples == 300 else settings()
@@ -62,8 +60,6 @@ def outcome(build, train):
 
 @few
 @given(objectives, metrics, data_sets())
-@example(OBJECTIVES[0], METRICS[0], NO_SCORES)
-@example(OBJECTIVES[0], METRICS[0], NO_LABELS)
 def test_xgboost(objective, metric, data):
     obj, evaluation = adapters.xgboost_objective(objective), adapters.xgboost_metric(metric)
     params = {"max_depth": 2, "nthread": 1, "min_child_weight": 0, "disable_default_eval_metric": 1}
@@ -87,8 +83,6 @@ def test_xgboost(objective, metric, data):
 
 @few
 @given(objectives, metrics, data_sets())
-@example(OBJECTIVES[0], METRICS[0], NO_SCORES)
-@example(OBJECTIVES[0], METRICS[0], NO_LABELS)
 def test_lightgbm(objective, metric, data):
     obj, evaluation = adapters.lightgbm_objective(objective), adapters.lightgbm_metric(metric)
     params = {"metric": "None", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 1,
