@@ -99,6 +99,11 @@ def test_the_example_of_jarvelin_and_kekalainen():
         check_metric(get_metric(texts[-1]))
 
 
+def test_the_ideal_order_is_that_of_the_gains_even_if_they_fall():
+    falling = type("Falling", (NDCG,), {"gain": lambda self, labels: 3.0 - labels})
+    assert falling().per_query([2.0, 1.0, 0.0], [0, 1, 3], [3]) == [1.0]
+
+
 def test_results_of_thousands_of_metrics_are_not_all_kept(rng):
     queries, scores = Queries(rng.integers(0, 2, 5000), [50] * 100), rng.normal(size=5000)
     kept = []
@@ -178,10 +183,7 @@ def lightgbm_value(metric, scores, labels, group, weight=None):
 
 def xgboost_value(metric, scores, labels, group, weight=None):
     xgb = pytest.importorskip("xgboost")
-    d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, base_margin=scores)
-    d.set_group(group)
-    if weight is not None:
-        d.set_weight(weight)
+    d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, base_margin=scores, group=group, weight=weight)
     name = metric.replace("precision", "pre")
     out = {}
     params = {"objective": "rank:pairwise", "eval_metric": name, "learning_rate": 0, "nthread": 1}
@@ -194,20 +196,24 @@ def catboost_value(metric, scores, labels, group, weight=None):
     name, _, k = metric.partition("@")
     theirs = {"ndcg": "NDCG", "dcg": "DCG", "map": "MAP", "mrr": "MRR", "err": "ERR", "pfound": "PFound",
               "precision": "PrecisionAt", "recall": "RecallAt"}[name]  # fmt: skip
-    qid = np.repeat(np.arange(len(group)), group)
-    asked = f"{theirs}:top={k}" if k else theirs
-    if weight is None:
-        return utils.eval_metric(labels, scores, asked, group_id=qid)[0]
-    asked += ":use_weights=true" if "top" not in asked else ";use_weights=true"
-    by_row = np.repeat(weight, group)
-    return utils.eval_metric(labels, scores, asked, group_id=qid, group_weight=by_row)[0]
+    of_rows, settings = {"group_id": np.repeat(np.arange(len(group)), group)}, [f"top={k}"] if k else []
+    if weight is not None:
+        of_rows["group_weight"] = np.repeat(weight, group)
+        settings.append("use_weights=true")
+    asked = f"{theirs}:{';'.join(settings)}" if settings else theirs
+    return utils.eval_metric(labels, scores, asked, **of_rows)[0]
+
+
+def lists(scores, labels, group):
+    ends = np.cumsum(group)[:-1]
+    return zip(np.split(scores, ends), np.split(labels, ends), strict=True)
 
 
 def sklearn_value(metric, scores, labels, group):
     sk = pytest.importorskip("sklearn.metrics")
     name, _, k = metric.partition("@")
     values = []
-    for y, s in zip(np.split(labels, np.cumsum(group)[:-1]), np.split(scores, np.cumsum(group)[:-1]), strict=True):
+    for s, y in lists(scores, labels, group):
         if name in ("ndcg", "dcg"):
             score = sk.ndcg_score if name == "ndcg" else sk.dcg_score
             # a list of one document is refused, so a second one without effect is added
@@ -224,23 +230,19 @@ def trec_eval_value(metric, scores, labels, group):
               "hit": "success"}[name]  # fmt: skip
     asked = f"{theirs}_cut.{k}" if k and name in ("ndcg", "map") else f"{theirs}.{k}" if k else theirs
     qrels, run = {}, {}
-    row = 0
-    for q, n in enumerate(group):
+    for q, (s, y) in enumerate(lists(scores, labels, group)):
         # it orders equal scores by descending name, so names are such that this is the order of the rows
-        names = [f"d{n - i:04d}" for i in range(n)]
-        qrels[str(q)] = {d: int(labels[row + i]) for i, d in enumerate(names)}
-        run[str(q)] = {d: float(scores[row + i]) for i, d in enumerate(names)}
-        row += n
+        names = [f"d{i:04d}" for i in range(len(y), 0, -1)]
+        qrels[str(q)] = dict(zip(names, y.astype(int).tolist(), strict=True))
+        run[str(q)] = dict(zip(names, s.tolist(), strict=True))
     results = pytrec_eval.RelevanceEvaluator(qrels, {asked}).evaluate(run)
     return np.mean([results[str(q)][asked.replace(".", "_")] for q in range(len(group))])
 
 
 def scipy_value(metric, scores, labels, group):
     of = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}[metric]
-    ends = np.cumsum(group)[:-1]
-    lists = zip(np.split(scores, ends), np.split(labels, ends), strict=True)
-    values = [of(s, y).statistic for s, y in lists if len(set(s)) > 1 and len(set(y)) > 1]  # else NaN and a warning
-    return np.mean(values)
+    untied = [(s, y) for s, y in lists(scores, labels, group) if len(set(s)) > 1 and len(set(y)) > 1]  # else NaN
+    return np.mean([of(s, y).statistic for s, y in untied])
 
 
 CASES = [

@@ -18,17 +18,9 @@ from hypothesis import strategies as st
 from strategies import anything, data_sets, labels_0_to_4
 
 import ltr_objectives as ours
-from ltr_objectives import (
-    Langevin,
-    LTRError,
-    Queries,
-    evaluate,
-    get_metric,
-    get_objective,
-    registry,
-)
+from ltr_objectives import LTRError, registry
 
-objectives = st.one_of(st.sampled_from(OBJECTIVES), st.sampled_from(OBJECTIVES).map(lambda o: Langevin(o, shrink=0.1)))
+objectives = st.sampled_from([*OBJECTIVES, *(ours.Langevin(objective, shrink=0.1) for objective in OBJECTIVES)])
 shares = st.one_of(labels_0_to_4, st.floats(0, 1))
 
 
@@ -61,7 +53,7 @@ def test_report(objective, data):
 )
 def test_evaluate(metric, data, per_query, convention):
     with contextlib.suppress(LTRError):
-        value = evaluate(metric, **data, per_query=per_query, convention=convention)
+        value = ours.evaluate(metric, **data, per_query=per_query, convention=convention)
         if per_query and (metric.with_convention(convention) if convention else metric).empty == "skip":
             value = value[~np.isnan(value)]  # as it says
         assert np.isfinite(value).all()
@@ -73,7 +65,7 @@ def test_evaluate(metric, data, per_query, convention):
 @example({"scores": np.zeros(2), "labels": np.array([], object), "group": [1, 1]})
 def test_queries(data):
     with contextlib.suppress(LTRError):
-        queries = Queries(**{name: values for name, values in data.items() if name != "scores"})
+        queries = ours.Queries(**{name: values for name, values in data.items() if name != "scores"})
         assert queries.ptr[0] == 0
         assert queries.ptr[-1] == queries.rows == len(queries.labels) > 0
         assert (np.diff(queries.ptr) >= 1).all()
@@ -97,7 +89,7 @@ known = st.sampled_from(
 
 @given(st.one_of(st.text(max_size=20), notation, known, anything, st.tuples(known, known).map(":".join)))
 def test_names(name):
-    for get in (get_metric, get_objective):
+    for get in (ours.get_metric, ours.get_objective):
         with contextlib.suppress(LTRError):
             get(name)
 
@@ -112,7 +104,6 @@ WRONG = [
 LISTS = {"scores": [1.0, 2.0, 0.0], "labels": [1, 0, 2], "group": [3]}
 GOALS = {"relevance": LISTS["labels"], "revenue": [0, 1, 0]}
 OPTIONAL = dict.fromkeys(("weight", "qid", "propensity", "position", "n_threads"))
-QUERIES = ours.Queries([1, 0, 2], [3])
 OBJECTIVE, METRIC = ours.get_objective("yetiloss:map@2"), ours.get_metric("ndcg@2")
 TWO = {"labels": [1, 0, 2, 1], "qid": [0, 0, 1, 1]}
 FUNCTIONS = {
@@ -128,7 +119,8 @@ FUNCTIONS = {
     "to_qrels": (ours.to_qrels, {"labels": TWO["labels"], "item": ["a", "b", "a", "b"], "qid": TWO["qid"]}),
     "gradient_hessian": (OBJECTIVE.gradient_hessian, {**LISTS, **OPTIONAL, "iteration": 0}),
     "report": (OBJECTIVE.report, {**LISTS, **OPTIONAL}),
-    "compute": (functools.partial(OBJECTIVE.compute, QUERIES), {"scores": [1.0, 2, 0], "iteration": 0, "n_threads": 1}),
+    "compute": (functools.partial(OBJECTIVE.compute, ours.Queries([1, 0, 2], [3])),
+                {"scores": [1.0, 2, 0], "iteration": 0, "n_threads": 1}),
     "per_query": (METRIC.per_query, {**LISTS, "qid": None, "n_threads": None}),
     "swap_changes": (METRIC.swap_changes, {"labels": [1, 0, 2]}),
     "move_changes": (METRIC.move_changes, {"labels": [1, 0, 2]}),
