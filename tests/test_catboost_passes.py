@@ -28,9 +28,6 @@ def make_pool(labels=RICH, rows=slice(None), **given):
 CUTS = {
     "cv": lambda model, params, pool: cv(pool, params, fold_count=3),
     "grid_search": lambda model, params, pool: model.grid_search({"depth": [2, 3]}, pool, verbose=False),
-    "grid_search with cv": lambda model, params, pool: model.grid_search(
-        {"depth": [2, 3]}, pool, verbose=False, search_by_train_test_split=False
-    ),
     "randomized_search": lambda model, params, pool: model.randomized_search({"depth": [2, 3]}, pool, verbose=False),
 }
 
@@ -255,26 +252,6 @@ def test_other_threads_wait_for_the_thread_that_called_fit():
     for thread in threads:
         thread.join()
     assert sorted(answers) == [500, 1000, 1500, 2000]
-    imitation.whole("leaves")
-    assert len(imitation.computed) == 1
-
-
-def test_one_thread_answers_as_long_as_it_has_blocks(monkeypatch):
-    monkeypatch.setattr(_catboost_passes, "PAUSE_SECONDS", 0.5)
-    imitation, order = Imitation(), []
-
-    def answer(*firsts):
-        for first in firsts:
-            imitation.ask("structure", first, first + 500)
-            order.append(first)
-
-    answer(0)
-    other = threading.Thread(target=answer, args=(2000,))
-    other.start()
-    answer(500, 1000, 1500)
-    other.join(10)
-    assert order[:3] == [0, 500, 1000]
-    assert sorted(order[3:]) == [1500, 2000]
     imitation.whole("leaves")
     assert len(imitation.computed) == 1
 

@@ -8,7 +8,7 @@ import pytest
 import xgboost as xgb
 from catalog import OBJECTIVES, PATHS
 from rankers import LIBRARIES, SUFFIX, ranker
-from trainings import NEWTON, data_of, through_the_callable, trained
+from trainings import data_of, through_the_callable, trained
 
 from ltr_objectives import LTRError, LTRWarning, Mixture, Subsample, evaluate, get_objective, objective_for, registry
 from ltr_objectives.adapters import bagged, lightgbm_metric, lightgbm_objective, xgboost_objective
@@ -60,7 +60,7 @@ def test_callables_return_the_gradient_of_all_that_is_given(path, weighted):
 def test_catboost_trains_on_the_gradient_of_all_that_is_given(path, weighted):
     (X, y, group), given = data_of(path)
     weight, _ = weights(weighted, group)
-    params = {**NEWTON, "learning_rate": 1.0, "l2_leaf_reg": 0}
+    params = {"learning_rate": 1.0, "l2_leaf_reg": 0}
     model = trained("catboost", "callable", PATHS[path], X, y, group, 1, params=params, weight=weight, **given)
     grad, hess = gradient(path, np.zeros(len(y)), y, group, weight, **given)
     leaf = model.model.calc_leaf_indexes(X).reshape(-1)

@@ -12,7 +12,7 @@ from catboost import CatBoost, Pool
 from packaging.version import Version
 from rankers import LIBRARIES, SUFFIX, ranker
 from recording import Recording
-from trainings import EVERY_OBJECTIVE, NEWTON, WAYS, data_of, exact, release, trained
+from trainings import EVERY_OBJECTIVE, NEWTON, WAYS, data_of, release, trained
 from xgboost import DMatrix
 
 from ltr_objectives import Metric, Objective, adapters, evaluate
@@ -54,13 +54,12 @@ def test_early_stopping_keeps_the_best_round(library, way, metric):
 @paths
 def test_three_rounds_and_three_more_are_six(library, way, path):
     (X, y, group), given = data_of(path)
-    how = {"params": exact(library, way), **given}
-    whole = trained(library, way, PATHS[path], X, y, group, 6, **how).predict(X)
-    first = trained(library, way, PATHS[path], X, y, group, 3, **how)
+    whole = trained(library, way, PATHS[path], X, y, group, 6, **given).predict(X)
+    first = trained(library, way, PATHS[path], X, y, group, 3, **given)
     restarted = first._replace(model=pickle.loads(pickle.dumps(first.model)))
     assert np.ptp(whole) > 1e-3
     for before in (first, restarted):
-        both = trained(library, way, PATHS[path], X, y, group, 3, before=before, **how).predict(X)
+        both = trained(library, way, PATHS[path], X, y, group, 3, before=before, **given).predict(X)
         np.testing.assert_array_equal(both, whole)
 
 
@@ -76,7 +75,7 @@ def test_a_weight_of_w_is_w_copies(library, objective):
         "xgboost": {"tree_method": "exact", "min_child_weight": 0, "base_score": 0},
         "lightgbm": {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1e-6, "max_bin": 500, "min_data_in_bin": 1,
                      "num_leaves": 4},
-        "catboost": {**NEWTON, "l2_leaf_reg": 0},
+        "catboost": {"l2_leaf_reg": 0},
     }[library]  # fmt: skip
     weight = np.random.default_rng(5).integers(1, 4, len(group))
     queries = np.split(np.arange(len(y)), np.cumsum(group)[:-1])
@@ -98,8 +97,7 @@ def test_a_weight_of_w_is_w_copies(library, objective):
 @paths
 def test_threads_change_no_byte(library, way, path):
     (X, y, group), given = data_of(path)
-    how = {"params": exact(library, way), **given}
-    one, two = (trained(library, way, PATHS[path], X, y, group, 4, threads=n, **how).predict(X) for n in (1, 2))
+    one, two = (trained(library, way, PATHS[path], X, y, group, 4, threads=n, **given).predict(X) for n in (1, 2))
     assert np.array_equal(one, two)
 
 

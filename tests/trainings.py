@@ -71,11 +71,6 @@ def data_of(path, seed=7, queries=60):
     return (X, clicks if path in ("clicks", "propensity") else y, group), given
 
 
-def exact(library, way):
-    """Parameters of a training without the library's own randomness."""
-    return NEWTON if library == "catboost" and way != "estimator" else {}
-
-
 def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params=(), weight=None, start=None,
             valid=None, metric=None, stop=None, before=None, after=None, **given) -> Trained:  # fmt: skip
     """Train by the library's own function or by our estimator.
@@ -161,7 +156,7 @@ def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params
         own |= {"eval_metric": adapters.catboost_metric(metric, data, evals)}
     model = CatBoost(
         {"iterations": rounds, "depth": 3, "thread_count": threads, "verbose": False, "random_seed": 0,
-         "allow_writing_files": False, "bootstrap_type": "Bernoulli", **dict(params), **own}
+         "allow_writing_files": False, **({} if way == "native" else NEWTON), **dict(params), **own}
     ).fit(data, init_model=before and before.model, callbacks=[AfterTree()] if after else None, **how)  # fmt: skip
     log = model.get_evals_result().get("validation", {})
     return Trained(model, lambda X: model.predict(X, thread_count=threads), model.tree_count_, log)
@@ -181,8 +176,7 @@ def through_the_callable(library, objective, data, y, weight=None, **given):
     params = {
         "xgboost": {"eta": 0.3, "reg_lambda": 20, "base_score": 0, "min_child_weight": 1},
         "lightgbm": {"learning_rate": 0.3, "lambda_l2": 20},
-        "catboost": {"learning_rate": 0.3, "leaf_estimation_method": "Newton", "bootstrap_type": "No",
-                     "random_strength": 0, "l2_leaf_reg": 20},
+        "catboost": {"learning_rate": 0.3, "l2_leaf_reg": 20},
     }[library]  # fmt: skip
     how = {"weight": weight, "params": params, **given}
     return trained(library, "callable", UnitHessian(objective), data.X, y, data.group, **how).predict(data.X)
