@@ -81,6 +81,13 @@ def test_every_form_gives_one_model(library, form):
     assert found[1] == record
 
 
+def test_the_number_that_stands_for_missing_in_xgboost_does_so_in_predict():
+    X, Z = with_holes(TRAIN), with_holes(TEST)
+    expected = ranker("xgboost").fit(X, TRAIN.y, qid=TRAIN.qid).predict(Z)
+    fitted = ranker("xgboost", missing=-9.0).fit(np.nan_to_num(X, nan=-9), TRAIN.y, qid=TRAIN.qid)
+    assert np.array_equal(fitted.predict(np.nan_to_num(Z, nan=-9)), expected)
+
+
 def swapped_csr(X):
     X = sparse.csr_matrix(X)
     X.data = swapped(X.data)
