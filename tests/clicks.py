@@ -1,15 +1,10 @@
-"""Simulated clicks: generated queries, a logging ranker, and users who look at rank k with probability 1 / k^eta."""
+"""Simulated clicks: a logging ranker, and users who look at rank k with probability 1 / k."""
 
 from typing import NamedTuple
 
 import numpy as np
-from conftest import OBJECTIVES
 
-from ltr_objectives.datasets import RankingData, make_ranking
-from ltr_objectives.objectives.pairwise import PairwiseObjective
-
-CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective) and o.facts.takes_clicks]
-SHARES = (0.45, 0.25, 0.15, 0.1, 0.05)
+from ltr_objectives.datasets import RankingData
 
 
 class Log(NamedTuple):
@@ -18,13 +13,7 @@ class Log(NamedTuple):
     data: RankingData
     position: np.ndarray  # of each row, from 0
     propensity: np.ndarray  # of each row
-    relevance: np.ndarray  # probability of a click if looked at
     clicks: np.ndarray
-
-
-def attraction(labels: np.ndarray) -> np.ndarray:
-    """Probability of a click on a document that is looked at: a tenth for the worst label, 1 for the best."""
-    return 0.1 + 0.9 * (2.0**labels - 1) / 15
 
 
 def ranks(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -35,17 +24,14 @@ def ranks(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
     return out
 
 
-def some_queries(count: int, seed: int) -> RankingData:
-    return make_ranking(count, seed, features=20, mean_length=10, shares=SHARES)
-
-
-def click_log(data: RankingData, eta: float, seed: int, features: int = 5) -> Log:
-    """Each query shown once, ranked by a fit of the first few features to 300 rows, plus noise of the same size."""
+def click_log(data: RankingData, seed: int) -> Log:
+    """Each query shown once, ranked by a fit of the first five features to 300 rows, plus noise of the same size."""
     rng = np.random.default_rng(seed)
-    X, y = data.X[:, :features].astype(np.float64), data.y - data.y[:300].mean()
+    X, y = data.X[:, :5].astype(np.float64), data.y - data.y[:300].mean()
     X -= X[:300].mean(0)
     fit = (X * np.linalg.lstsq(X[:300], y[:300], rcond=None)[0]).sum(1)  # some BLAS report a false NaN in products
     position = ranks(fit / fit.std() + rng.normal(size=len(fit)), data.group)
-    propensity, relevance = (1.0 + position) ** -eta, attraction(data.y)
-    clicks = (rng.uniform(size=len(position)) < propensity * relevance).astype(np.float64)
-    return Log(data, position, propensity, relevance, clicks)
+    propensity = 1.0 / (1.0 + position)
+    attraction = 0.1 + 0.9 * (2.0**data.y - 1) / 15  # probability of a click if looked at
+    clicks = (rng.uniform(size=len(position)) < propensity * attraction).astype(np.float64)
+    return Log(data, position, propensity, clicks)

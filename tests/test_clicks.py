@@ -6,7 +6,8 @@ import pickle
 import lightgbm as lgb
 import numpy as np
 import pytest
-from clicks import CORRECTING, SHARES, click_log, ranks
+from clicks import click_log, ranks
+from conftest import OBJECTIVES
 from oracles.positions import offsets
 from scipy import stats
 from trainings import release
@@ -27,6 +28,7 @@ from ltr_objectives.datasets import make_ranking, make_ranking_fold
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.testing import random_labels
 
+CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective) and o.facts.takes_clicks]
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 FIRST = {o.name: i for i, o in reversed(list(enumerate(CORRECTING)))}  # one of each class
 every_class = pytest.mark.parametrize("objective", [CORRECTING[i] for i in FIRST.values()], ids=list(FIRST))
@@ -34,7 +36,7 @@ every_class = pytest.mark.parametrize("objective", [CORRECTING[i] for i in FIRST
 
 @pytest.fixture
 def log():
-    return click_log(make_ranking(25, 3, features=20, mean_length=6), 1.0, 3)
+    return click_log(make_ranking(25, 3, features=20, mean_length=6), 3)
 
 
 @pytest.mark.filterwarnings("ignore:with propensity, labels are clicks")  # graded labels test the kernels better
@@ -169,8 +171,9 @@ def test_trained_scores_do_not_turn_the_positions_round(objective):
 @SPARSE
 @pytest.mark.parametrize("objective", ["lambdamart", *release(["yetiloss:ndcg", "ranknet"])])
 def test_correction_ranks_better(objective):
-    train_on, _, test = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=SHARES)
-    log = click_log(train_on, 1.0, 1)
+    shares = (0.45, 0.25, 0.15, 0.1, 0.05)
+    train_on, _, test = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=shares)
+    log = click_log(train_on, 1)
 
     def values(**how):
         """True NDCG@10 by query."""

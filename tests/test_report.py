@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import xgboost as xgb
-from clicks import click_log, some_queries
+from clicks import click_log
 
 from ltr_objectives import (
     MRR,
@@ -26,6 +26,7 @@ from ltr_objectives import (
     registry,
 )
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
+from ltr_objectives.datasets import make_ranking
 from ltr_objectives.diagnostics import warn_if_useless
 from ltr_objectives.testing import random_labels
 
@@ -77,7 +78,7 @@ def test_a_report_is_plain_numbers(each_objective, rng):
     ],
 )
 def test_numbers_are_those_that_a_library_gets(objective, how):
-    log = click_log(some_queries(20, 1), 1.0, 1)
+    log = click_log(make_ranking(20, 1, features=20, mean_length=10), 1)
     given = {how: getattr(log, how)} if how else {}
     data = log.data.X[:, 0], log.clicks, log.data.group
     grad, hess = objective.gradient_hessian(*data, **given)
