@@ -10,11 +10,11 @@ import pytest
 from loading import run_code
 from trainings import LIBRARIES, train
 
-from ltr_objectives import LambdaMART, Queries
+from ltr_objectives import LambdaMART
 from ltr_objectives.kernels import threads
 from ltr_objectives.kernels.exponential import FARTHEST, exponentials
 from ltr_objectives.kernels.sorting import RUN, SHORT, descending_order, head_order, sorter
-from ltr_objectives.kernels.threads import available_threads, chunk_bounds, run
+from ltr_objectives.kernels.threads import available_threads, run
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 
@@ -90,18 +90,6 @@ def work(n_threads=2):
     group = rng.integers(1, 30, 200)
     labels, scores = rng.integers(0, 4, group.sum()), rng.normal(size=group.sum())
     return LambdaMART("ndcg").gradient_hessian(scores, labels, group, n_threads=n_threads)[0].tobytes()
-
-
-def test_chunks_cover_every_query_once(rng):
-    for count in (1, 2, 5, 1000):
-        ptr = Queries(np.zeros(3 * count), np.full(count, 3)).ptr
-        for chunks in (1, 2, 16, 5000):
-            bounds = chunk_bounds(ptr, chunks)
-            assert bounds[0] == 0
-            assert bounds[-1] == count
-            assert (np.diff(bounds) > 0).all()
-    skewed = np.concatenate(([0], np.cumsum([10_000, *[1] * 999])))
-    assert chunk_bounds(skewed, 4)[-1] == 1000
 
 
 def test_several_callers_at_once():
