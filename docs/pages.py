@@ -383,30 +383,7 @@ def evidence() -> str:
     return f"::: {Candidate.__module__}.{Candidate.__name__}\n    options: {{heading_level: 3}}\n"
 
 
-def opening() -> str:
-    """The README from below its first paragraph to its first section, with links that hold from here."""
-    return from_here(readme().partition("\n## ")[0].split("\n\n", 2)[2])
-
-
-def reasons() -> str:
-    """The section of the README that gives reasons, with links that hold from here."""
-    return from_here("## Why" + readme().partition("\n## Why")[2].partition("\n## ")[0])
-
-
-def readme() -> str:
-    """The README's text."""
-    return (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def from_here(text: str) -> str:
-    """The text with its links to ``docs`` as they are in ``docs``, and without other relative links."""
-    text = text.replace("](docs/", "](")
-    return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:)(?![\w/]+\.md)[^)]*\)", r"\1", text)
-
-
 CONTENTS: dict[str, Callable[[], str]] = {
-    "opening of the README": opening,
-    "reasons of the README": reasons,
     "table of objectives": objectives_table,
     "objectives": lambda: rendered(registered("objectives")),
     "kernels": derivations,
