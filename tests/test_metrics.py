@@ -43,13 +43,6 @@ def test_shares_of_documents_are_divided_once():
             assert evaluate(f"recall@{found}", -np.arange(n), np.ones(n), [n]) == found / n
 
 
-def test_a_move_to_the_next_rank_is_a_swap(learned_metric, rng):
-    labels = random_labels(learned_metric.label_limit, rng, 40)
-    moves, swaps = learned_metric.move_changes(labels), learned_metric.swap_changes(labels)
-    for d in range(39):
-        np.testing.assert_allclose([moves[d, d + 1], moves[d + 1, d]], swaps[d, d + 1], rtol=1e-9, atol=1e-12)
-
-
 def test_neither_threads_nor_the_order_of_rows_change_values(any_metric, rng):
     group = rng.integers(1, 40, 200)
     labels = random_labels(any_metric.label_limit, rng, group.sum())
@@ -63,10 +56,7 @@ def test_neither_threads_nor_the_order_of_rows_change_values(any_metric, rng):
         np.testing.assert_allclose(other, one, rtol=1e-11, atol=1e-12)
 
 
-def test_ugly_scores_and_long_lists_give_finite_values(any_metric, rng):
-    for scores in ([1e30, -1e30, 1e30, 0.0], [0.0] * 4, [1e308, -1e308, 5e-324, -0.0]):
-        for labels in ([0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 0, 0]):
-            assert np.isfinite(any_metric.per_query(scores, labels, [4])).all(), (scores, labels)
+def test_long_lists_have_values_in_the_range_of_the_metric(any_metric, rng):
     labels = random_labels(any_metric.label_limit, rng, 20_000)
     for scores in (rng.normal(size=20_000), np.zeros(20_000)):
         value = any_metric.per_query(scores, labels, [20_000])[0]
@@ -96,7 +86,6 @@ def test_the_example_of_jarvelin_and_kekalainen():
         texts = [f"{name}(gain_type=linear,discount_type=log2-rank)@{k}" for k in range(1, 11)]
         found = evaluate(texts, -np.arange(13.0), labels, [13])
         assert [round(value, 2) for value in found.values()] == expected
-        check_metric(get_metric(texts[-1]))
 
 
 def test_the_ideal_order_is_that_of_the_gains_even_if_they_fall():

@@ -153,9 +153,7 @@ def test_check_metric_finds_methods_that_disagree(wrong):
 
 
 def test_check_metric_takes_an_object():
-    check_metric(Right())
-    check_metric(Right(k=3, ties="worst", empty="skip"), labels=[0, 0.5, 7])
-    check_metric(get_metric("ndcg@10[revenue]"))
+    check_metric(Right(k=3, ties="worst", empty="skip", goal="revenue"), labels=[0, 0.5, 7])
 
 
 @dataclass(frozen=True)
@@ -275,6 +273,11 @@ WRONG_OBJECTIVES = {
     "random without noise": (Centred, {"facts": Facts(random=True)}, "same in all iterations"),
     "random without expected values": (
         Half, {"facts": Facts(random=True), "fill": fill_at_random}, "write reference, with expected values"
+    ),
+    "other expected values": (
+        Half,
+        {"facts": Facts(random=True), "fill": fill_at_random, "reference": lambda self, s, y: (0 * s, 1 + 0 * s)},
+        "have the means",
     ),
     "draws with state": (Noisy, {"draw": lambda self, call: STATE.normal(size=len(call.scores))}, "calls"),
     "noise without scale": (
