@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 from textwrap import fill
 from typing import Any
 
@@ -113,6 +114,28 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
     handles += [Line2D([], [], color=INK, marker="o", label=kind, **look) for kind, look in looks.items()]
     figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=9, frameon=False)
     return write(figure, out / "lead.png")
+
+
+def seconds(results: Iterable[dict[str, Any]]) -> Figure:
+    """Draw seconds of a training by library: with its own objective for NDCG, the second of its results, and ours."""
+    figure = blank(6.4, 2.3, "Seconds of a training")
+    ax, height = figure.subplots(), 0.36
+    for row, (library, title) in enumerate(TITLES.items()):
+        found = {r["objective"]: float(median(r["seconds"])) for r in results if r["library"] == library}
+        own = list(found)[1]
+        bars = {
+            f"{title}, {own.partition(':mode')[0]}": (found[own], "#BBBBBB"),
+            "ours": (found["yetiloss:ndcg"], "#0072B2"),
+        }
+        for i, (name, (value, colour)) in enumerate(bars.items()):
+            y = row + (i - 0.5) * height
+            ax.barh(y, value, height, color=colour)
+            ax.text(value + 0.1, y, f"{value:.1f}  {name}", va="center", fontsize=9, color=INK)
+    quiet(ax)
+    ax.grid(lw=0)
+    ax.set_axis_off()
+    ax.invert_yaxis()
+    return figure
 
 
 def _finish(ax: Any, zero: float, title: str) -> None:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks publish``: write the tables of README.md and docs/ anew from benchmarks/results."""
+"""``python -m benchmarks publish``: write tables and a picture of the pages anew from benchmarks/results."""
 
 import json
 import math
@@ -12,11 +12,13 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
+from benchmarks.figures import seconds, write
 from benchmarks.provenance import provenance
 from ltr_objectives._files import replacing
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+PICTURE = ROOT / "docs" / "pictures" / "seconds.png"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
     "lead": "**What our names give",
@@ -90,16 +92,6 @@ def scaling(document: Document) -> Lines:
     return lines
 
 
-def training_short(document: Document) -> Lines:
-    """Tabulate seconds with squared error, with the library's own objective for NDCG, and with ours."""
-    lines = [["", "squared error", "the library's own", "ours"]]
-    for library, title in {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}.items():
-        found = {r["objective"]: np.median(r["seconds"]) for r in document["results"] if r["library"] == library}
-        floor, own, *_ = found.values()
-        lines.append([title, *(f"{seconds:.1f}" for seconds in (floor, own, found["yetiloss:ndcg"]))])
-    return lines
-
-
 def startup(document: Document) -> Lines:
     """Tabulate the time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
@@ -132,7 +124,7 @@ def _few(seconds: float) -> str:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "kernels": kernels, "training": training, "training/short": training_short, "evaluation": evaluation,
+    "kernels": kernels, "training": training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup,
 }  # fmt: skip
 
@@ -175,8 +167,6 @@ def block(name: str, results: Path) -> str:
     else:
         document = json.loads((results / f"{folder}.json").read_text())
         body = pipe_table(TABLES[name](document))
-        if part == "short":  # of the README, which links to the whole table and its last line
-            return f"\n{body}\n\n"
         command = f"`{document['command']}`"
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
     return f"\n{body}\n\n{command}; {versions}.\n\n"
@@ -198,10 +188,11 @@ def published(text: str, results: Path) -> str:
 def publish(
     results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
 ) -> None:
-    """Write the tables of README.md and docs/ anew.
+    """Write the tables of README.md and docs/ anew, and the picture of seconds.
 
     Pages without changes are not written.
     """
+    write(seconds(json.loads((results / "training.json").read_text())["results"]), PICTURE)
     for page in PAGES:
         text = page.read_text()
         new = published(text, results)

@@ -1,8 +1,6 @@
 """The code of the pages and of the README runs, their links hold, and the site builds strictly."""
 
 import contextlib
-import gzip
-import hashlib
 import importlib.util
 import inspect
 import io
@@ -20,15 +18,12 @@ from urllib.parse import unquote, urlsplit
 
 import examples
 import numpy as np
-import pandas as pd
 import pytest
-from commands import run, write_letor
 from loading import load
 from packaging.requirements import Requirement
 
 import ltr_objectives
 from ltr_objectives import adapters, datasets
-from ltr_objectives.workbench import movielens
 
 ROOT = Path(__file__).parents[1]
 DOCS, README = ROOT / "docs", ROOT / "README.md"
@@ -84,23 +79,14 @@ def fences(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def test_the_first_example_of_the_readme_prints_what_it_says(workplace, monkeypatch, capsys):
-    """On a small archive. With ml-1m.zip in the folder LTR_MOVIELENS also the values, which depend on threads."""
-    folder, real = workplace / "cache" / "movielens", os.environ.get("LTR_MOVIELENS")
-    if real:
-        content = Path(real, "ml-1m.zip").read_bytes()
-        folder.mkdir(parents=True)
-        (folder / "ml-1m.zip").write_bytes(content)
-        monkeypatch.setitem(movielens.MD5, "ml-1m", hashlib.md5(content, usedforsecurity=False).hexdigest())
-    else:
-        examples.movielens_archive(monkeypatch, folder, "ml-1m", 200, 80)
-    examples.run(examples.block("README.md", "fetch_movielens("), {})
-    printed, [expected] = capsys.readouterr().out, fences("text")
-    value = re.compile(r"\d\.\d{3}$", re.MULTILINE)
-    assert value.sub("", printed) == value.sub("", expected)
-    if real:
-        found, named = ([float(each) for each in value.findall(text)] for text in (printed, expected))
-        np.testing.assert_allclose(found, named, atol=0.002)
+def test_the_first_example_of_the_readme_prints_what_it_says(capsys):
+    """The values depend on threads and versions in the last digits."""
+    examples.run(examples.block("README.md", "load_example("), {})
+    printed, expected = (
+        re.findall(r"^(\S+) (.+)$", text, re.M) for text in (capsys.readouterr().out, fences("text")[0])
+    )
+    assert [name for _, name in printed] == [name for _, name in expected]
+    np.testing.assert_allclose(*([float(value) for value, _ in lines] for lines in (printed, expected)), atol=0.1)
 
 
 @pytest.fixture
@@ -131,31 +117,6 @@ def test_scripts_run_before_and_after_the_switch(library, sign, names, workplace
     examples.run(side(sign, diff).replace('"LightGBM"', "").replace(", 300, ", ", 10, "), found)
     rows = {"lightgbm": found["train"].X, "catboost": found["ptrain"]}.get(library, found.get("dtrain"))
     assert np.ptp(found["model"].predict(rows)) > 0
-
-
-def test_the_own_metric_of_the_readme_trains(names):
-    found = names["xgboost"]
-    examples.run(examples.block("README.md", "class Attention("), found)
-    metric, labels = found["Attention"](), np.array([0.0, 1.0, 0.0, 1.0])
-    assert found["ranker"].objective_.metric == metric
-    assert metric.reference(labels) == pytest.approx(0.9 + 0.7)
-    assert metric.swap_changes(labels)[0, 1] == pytest.approx(0.1)
-
-
-def test_the_commands_of_the_readme_run(workplace):
-    commands = re.findall(r"^ltr-objectives (.+)$", README.read_text(), re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["compare", "train", "predict", "evaluate"]
-    Path("FOLD_DIR").mkdir()
-    fold = datasets.make_ranking_fold((20, 10, 10), features=10, mean_length=10)
-    for name, part in (("train", fold.train), ("vali", fold.vali), ("test", fold.test)):
-        write_letor(Path("FOLD_DIR", f"{name}.txt"), part)
-    Path("test.txt.gz").write_bytes(gzip.compress(Path("FOLD_DIR", "test.txt").read_bytes()))
-    table = pd.DataFrame(fold.train.X, columns=[f"f{i}" for i in range(10)])
-    table = table.assign(grade=fold.train.y, query=fold.train.qid)
-    table.to_parquet("ranking.parquet")
-    table.to_csv("ranking.csv", index=False)
-    for command in commands:
-        run(*command.split(), *(["--trees", 3, "--threads", 1] if command.startswith(("train", "compare")) else []))
 
 
 def test_links_hold_in_the_repository():
