@@ -1,6 +1,7 @@
 """Wheel, sdist, editable install and the bare clone: each has every module, and types that a type checker reads."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -21,70 +22,23 @@ MODULES = {str(p.relative_to(ROOT)) for p in (ROOT / "ltr_objectives").rglob("*.
 MODULES |= {f"ltr_objectives/adapters/{p.name}" for p in (ROOT / "adapters").glob("*.py")} | {"ltr_objectives/py.typed"}
 MODULES |= {f"ltr_objectives/workbench/example/{name}" for name in ("LICENSE", "lambdarank.npz")}
 USE = "import ltr_objectives, ltr_objectives.adapters._callables as c; print(ltr_objectives.__file__, c.__file__)"
-
-RIGHT = """
-import numpy as np
-from numpy.typing import NDArray
-from ltr_objectives import NDCG, LTRError, YetiLoss, evaluate, get_metric, get_objective, metrics, objectives
-from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
-from ltr_objectives.adapters import catboost_metric, catboost_objective, lightgbm_metric, lightgbm_objective
-from ltr_objectives.adapters import xgboost_metric, xgboost_objective
-from ltr_objectives.datasets import make_ranking_fold
-
-train, valid, test = make_ranking_fold((20, 5, 5), seed=0)
-for maker in (XGBRanker, LGBMRanker, CatBoostRanker):
-    ranker = maker(objective=YetiLoss("map", neighbors=1), eval_metric=["map", NDCG(k=3)], n_estimators=3)
-    fitted = ranker.fit(train.X, train.y, qid=train.qid, eval_set=[(valid.X, valid.y)], eval_qid=[valid.qid])
-    rounds: int = fitted.best_iteration_
-    value: float = fitted.score(test.X, test.y, qid=test.qid) + fitted.best_score_["validation_0"]["map"]
-    scores: NDArray[np.float64] = fitted.set_params(max_depth=3).load_model("model").predict(test.X)
-    fitted.set_fit_request(qid=True).set_score_request(qid=True)
-mean: float = evaluate("ndcg@10", scores, test.y, qid=test.qid, convention="lightgbm")
-means: dict[str, float] = evaluate(["map", "mrr"], scores, test.y, test.group)
-cutoff: int | None = get_metric("ndcg@10", "xgboost").k
-names: tuple[str, ...] = (*metrics(), *objectives(), get_objective("yetiloss:map").name)
-grad, hess = YetiLoss("map").gradient_hessian(scores, test.y, test.group)
-print(grad.sum(), xgboost_objective("yetiloss:map", n_threads=2), lightgbm_objective(YetiLoss("map")), LTRError)
-print(xgboost_metric("map", NDCG(k=3), convention="xgboost"), lightgbm_metric("map"))
-print(catboost_objective, catboost_metric)
-"""
 STAR = """
 from ltr_objectives import *
 from ltr_objectives.adapters import *
 
-print(YetiLoss("map"), NDCG(), evaluate("map", [1], [1], [1]), get_metric("map"), LGBMRanker().fit, xgboost_objective)
+print(YetiLoss("map"), NDCG(), evaluate("map", [1], [1], [1]), LGBMRanker().fit, xgboost_objective)
 """
-WRONG = """
-from ltr_objectives import Nonsense
-from ltr_objectives.adapters import Nowhere
-YetiLoss(nonsense=3)
-NDCG(k="ten")
-LGBMRanker(objective=3)
-XGBRanker().fit([[1]], [1], qidd=[1])
-CatBoostRanker().predict()
-xgboost_objective(3)
-lightgbm_metric("map", conventions="xgboost")
-catboost_metric("map", convention=3)
-evaluate("map", [1], [1], groups=[1])
-get_metric("map").kk
-metrics().keys()
-model: str = LGBMRanker().booster_
-evaluate("map", [1], [1], [1], convention="lightgm")
-NDCG(gain_type="exponential")
-XGBRanker(convention="treceval")
-ltr_objectives.nonsense
-"""
-SCRIPTS = "right.py", "star.py", "wrong.py"
-IMPORTS = """
-import ltr_objectives
-from ltr_objectives import NDCG, YetiLoss, evaluate, get_metric, metrics
-from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
-from ltr_objectives.adapters import catboost_metric, lightgbm_metric, xgboost_objective
-"""
+UNKNOWN = "reportUnknownMemberType", "reportUnknownVariableType", "reportUnknownArgumentType"
+PYRIGHT = {
+    "typeCheckingMode": "strict",
+    **{name: "none" for name in UNKNOWN if Version(version("numpy")) < Version("2.3")},  # np.ndarray has no dtype there
+    **dict.fromkeys(("reportUnusedImport", "reportUnusedExpression", "reportWildcardImportFromLibrary"), "none"),
+}
 
 
 def run(*command, cwd):
-    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=alone, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -123,14 +77,11 @@ def dist(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pythons(dist, tmp_path_factory):
+def pythons(dist):
     """Interpreters that see the package by a wheel and by an editable install."""
-    root = tmp_path_factory.mktemp("environments")
     [wheel] = (dist / "of-sdist").glob("*.whl")
-    return {
-        "wheel": environment(root / "wheel", wheel),
-        "editable": environment(root / "editable", "--editable", dist / "clone"),
-    }
+    installs = {"wheel": [wheel], "editable": ["--editable", dist / "clone"]}
+    return {name: environment(dist / f"in-{name}", *install) for name, install in installs.items()}
 
 
 def test_wheels_and_sdist_hold_every_module(dist):
@@ -150,51 +101,25 @@ def test_wheels_and_sdist_hold_every_module(dist):
 
 
 def test_every_install_imports_its_own_files(dist, pythons, tmp_path):
-    clone = environment(tmp_path / "bare"), dist / "clone"
-    for python, cwd in (clone, (pythons["wheel"], tmp_path), (pythons["editable"], tmp_path)):
+    bare = environment(tmp_path / "bare")
+    for python, cwd in ((bare, dist / "clone"), (pythons["wheel"], tmp_path), (pythons["editable"], tmp_path)):
         package, adapters = run(python, "-c", USE, cwd=cwd).split()
         assert package.removesuffix("/__init__.py") == adapters.removesuffix("/adapters/_callables.py")
         assert not package.startswith(str(ROOT))
 
 
 @pytest.mark.parametrize(("checker", "install"), [("mypy", "wheel"), ("pyright", "editable")])
-def test_a_user_s_types(checker, install, pythons, tmp_path):
-    (tmp_path / "right.py").write_text(RIGHT)
+def test_a_type_checker_finds_the_wrong_calls_and_no_others(checker, install, pythons, tmp_path):
+    calls = (ROOT / "tests" / "typing" / "calls.py").read_text()
+    (tmp_path / "calls.py").write_text(calls)
     (tmp_path / "star.py").write_text(STAR)
-    (tmp_path / "wrong.py").write_text(IMPORTS + WRONG)
-    first = IMPORTS.count("\n") + 1
-    must = {*range(first + 1, first + WRONG.count("\n"))}
-    found = {"mypy": by_mypy, "pyright": by_pyright}[checker](pythons[install], tmp_path)
-    assert found.keys() == {"wrong.py"}, found
-    lines = (IMPORTS + WRONG).splitlines()
-    assert not (missed := [lines[i - 1] for i in sorted(must - found["wrong.py"].keys())]), missed
-    assert not (more := [lines[i - 1] for i in sorted(found["wrong.py"].keys() - must)]), more
-
-
-def by_mypy(python, folder):
-    command = "mypy", "--strict", "--python-executable", python, "--cache-dir", folder / "cache", *SCRIPTS
-    done = subprocess.run([sys.executable, "-m", *map(str, command)], cwd=folder, capture_output=True, text=True)
-    found = {}
-    for file, line, what in re.findall(r"^(.+?):(\d+): error: (.*)$", done.stdout, re.MULTILINE):
-        found.setdefault(file, {})[int(line)] = what
-    assert found, done.stdout + done.stderr
-    return found
-
-
-def by_pyright(python, folder):
-    plain = Version(version("numpy")) < Version("2.3")  # there np.ndarray alone has no known dtype
-    unknown = "none" if plain else "error"
-    settings = {
-        "typeCheckingMode": "strict",
-        **dict.fromkeys(("reportUnknownMemberType", "reportUnknownVariableType", "reportUnknownArgumentType"), unknown),
-        "reportUnusedImport": "none",
-        "reportUnusedExpression": "none",
-        "reportWildcardImportFromLibrary": "none",
-    }
-    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = "pyright", "--outputjson", "--pythonpath", python, *SCRIPTS
-    done = subprocess.run([sys.executable, "-m", *map(str, command)], cwd=folder, capture_output=True, text=True)
-    found = {}
-    for said in json.loads(done.stdout)["generalDiagnostics"]:
-        found.setdefault(said["file"].rpartition("/")[2], {})[said["range"]["start"]["line"] + 1] = said["message"]
-    return found
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
+    options = {
+        "mypy": ["--strict", "--python-executable", pythons[install], "--cache-dir", tmp_path / "cache"],
+        "pyright": ["--pythonpath", pythons[install]],
+    }[checker]
+    command = [sys.executable, "-m", checker, *map(str, options), "calls.py", "star.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    found = set(re.findall(r"(\w+\.py):(\d+):(?:\d+ -)? error", done.stdout))
+    marked = {("calls.py", str(i)) for i, line in enumerate(calls.splitlines(), 1) if line.endswith("# error")}
+    assert found == marked, done.stdout + done.stderr
