@@ -146,27 +146,15 @@ def test_imitation_of_what_is_supported():
     assert len(imitation.computed) == 3 + 2 + 1
 
 
-def ask(*blocks):
-    return lambda imitation: [imitation.ask(*block) for block in blocks]
-
-
-def whole(*vectors):
-    return lambda imitation: [imitation.whole(vector) for vector in vectors]
-
-
-def drift(which, row):
-    """One score changes."""
-
-    def change(imitation):
-        imitation.scores[which][row] += 1
-
-    return change
-
-
 def strange(rows=9, labels=0.0, weight=None, scores=9):
     """A block at an address that was not seen before."""
     weights = None if weight is None else np.full(rows, weight, np.float32)
     return lambda imitation: imitation.passes.answer(np.zeros(scores), np.full(rows, labels, np.float32), weights)
+
+
+def drift(imitation):
+    imitation.scores["structure"][[0, 1500]] += 1
+    imitation.scores["leaves"][0] += 1
 
 
 def move(imitation):
@@ -175,26 +163,26 @@ def move(imitation):
 
 FIRST, SECOND, THIRD = ("structure", 0, 1000), ("structure", 1000, 2000), ("structure", 2000, 2500)
 MISTAKES = {
-    # after how many trees, what happens, what is said
-    "row twice": (0, [ask(FIRST, ("structure", 500, 1500), THIRD)], "asks for a row twice"),
-    "too many rows": (0, [ask(FIRST, ("structure", 500, 1500), ("structure", 1500, 2500))], "asks for a row twice"),
-    "rows before the first": (0, [ask(SECOND, FIRST)], "outside of the pool"),
+    # after how many trees, what is asked for or happens, what is said
+    "row twice": (0, [FIRST, ("structure", 500, 1500), THIRD], "asks for a row twice"),
+    "too many rows": (0, [FIRST, ("structure", 500, 1500), ("structure", 1500, 2500)], "asks for a row twice"),
+    "rows before the first": (0, [SECOND, FIRST], "outside of the pool"),
     "rows after the last": (0, [strange(rows=2501, scores=2501)], "outside of the pool"),
     "unequal lengths": (0, [strange(scores=8)], "other blocks"),
-    "another start": (0, [drift("structure", 2400), ask(FIRST, SECOND, THIRD)], "starts from other scores"),
-    "scores elsewhere": (0, [ask(FIRST, (*SECOND, 5))], "moved the scores during a pass"),
+    "another start": (0, [drift, FIRST], "starts from other scores"),
+    "scores elsewhere": (0, [FIRST, (*SECOND, 5)], "moved the scores during a pass"),
     "other weights": (0, [strange(weight=2.0)], "group_weight"),
     "other labels": (0, [strange(labels=1.0)], "shows other labels"),
-    "incomplete structure": (0, [ask(FIRST), whole("leaves")], "outside of the pool|other labels|begins a pass"),
-    "structure twice at first": (0, [whole("structure", "structure")], "without estimating leaves"),
-    "structure twice": (2, [whole("structure", "structure")], "without estimating leaves"),
-    "block missing": (1, [ask(FIRST, ("leaves", 0, 500))], "before the last one is complete"),
-    "block twice": (1, [ask(FIRST, FIRST)], "before the last one is complete"),
-    "shorter block": (1, [ask(("structure", 0, 999))], "other blocks"),
-    "unknown vector": (1, [whole("structure"), strange()], "outside of the pool|other blocks"),
-    "structure moved": (1, [move, ask(FIRST)], "moved the scores"),
-    "scores changed": (1, [ask(FIRST), drift("structure", 1500), ask(SECOND)], "changes scores during a pass"),
-    "leaves start elsewhere": (1, [whole("structure"), drift("leaves", 0), whole("leaves")], "changes scores"),
+    "incomplete structure": (0, [FIRST, "leaves"], "outside of the pool|other labels|begins a pass"),
+    "structure twice at first": (0, ["structure", "structure"], "without estimating leaves"),
+    "structure twice": (2, ["structure", "structure"], "without estimating leaves"),
+    "block missing": (1, [FIRST, ("leaves", 0, 500)], "before the last one is complete"),
+    "block twice": (1, [FIRST, FIRST], "before the last one is complete"),
+    "shorter block": (1, [("structure", 0, 999)], "other blocks"),
+    "unknown vector": (1, ["structure", strange()], "outside of the pool|other blocks"),
+    "structure moved": (1, [move, FIRST], "moved the scores"),
+    "scores changed": (1, [FIRST, drift, SECOND], "changes scores during a pass"),
+    "leaves start elsewhere": (1, ["structure", drift, "leaves"], "changes scores"),
 }
 
 
@@ -204,11 +192,19 @@ def test_mistakes_end_in_an_error_for_good(mistake):
     imitation = Imitation()
     for _ in range(trees):
         imitation.grow(2)
-    *before, last = steps
-    for step in before:
-        step(imitation)
+
+    def take(step):
+        if isinstance(step, str):
+            imitation.whole(step)
+        elif isinstance(step, tuple):
+            imitation.ask(*step)
+        else:
+            step(imitation)
+
+    for step in steps[:-1]:
+        take(step)
     with pytest.raises(LTRError, match=message) as first:
-        last(imitation)
+        take(steps[-1])
     with pytest.raises(LTRError) as again:
         imitation.ask("structure", 0, 1000)
     assert again.value is first.value, "the first failure answers every later call"

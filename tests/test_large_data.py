@@ -58,43 +58,17 @@ def test_xgboost_trains_the_model_of_data_in_memory(tmp_path):
     assert_same(scores, values)
 
 
-def in_form(lgb, form, folder, params):
-    """The rows as a Dataset from a file or from a part in memory and one on demand."""
-
-    class Rows(lgb.Sequence):
-        batch_size = 64
-
-        def __init__(self, rows):
-            self.rows = rows
-
-        def __getitem__(self, index):
-            return self.rows[index]
-
-        def __len__(self):
-            return len(self.rows)
-
-    given = {"group": GROUP, "weight": WEIGHT[QID], "params": params}
-    path = str(folder / "train")
-    if form == "sequences":  # the second begins within a query
-        middle = GROUP[:20].sum() + 1
-        return lgb.Dataset([Rows(X[:middle]), Rows(X[middle:])], LABELS, **given)
-    if form == "binary":
-        lgb.Dataset(X, LABELS, **given).save_binary(path)
-        return lgb.Dataset(path, params=params)
+def test_lightgbm_trains_the_model_of_data_in_memory(tmp_path):
+    lgb, path = pytest.importorskip("lightgbm"), str(tmp_path / "train")
+    params = {"num_leaves": 7, "lambda_l2": 1, "min_child_samples": 5, "verbose": -1, "metric": "None",
+              "deterministic": True, "force_col_wise": True, "num_threads": 1}  # fmt: skip
     np.savetxt(path, np.column_stack([LABELS, X]), delimiter=",")
     np.savetxt(f"{path}.query", GROUP, fmt="%d")
     np.savetxt(f"{path}.weight", WEIGHT[QID], fmt="%.9g")
-    return lgb.Dataset(path, params={**params, "two_round": True, "label_column": 0, "header": False})
-
-
-@pytest.mark.parametrize("form", ["sequences", "binary", "text"])
-def test_lightgbm_trains_the_model_of_data_in_memory(form, tmp_path):
-    lgb = pytest.importorskip("lightgbm")
-    params = {"num_leaves": 7, "lambda_l2": 1, "min_child_samples": 5, "verbose": -1, "metric": "None",
-              "deterministic": True, "force_col_wise": True, "num_threads": 1}  # fmt: skip
     near = lgb.Dataset(X, LABELS, group=GROUP, weight=WEIGHT[QID], params=params)
+    far = lgb.Dataset(path, params={**params, "two_round": True, "label_column": 0, "header": False})
     scores, values = [], []
-    for data in (near, in_form(lgb, form, tmp_path, params)):
+    for data in (near, far):
         found = {}
         model = lgb.train(
             {**data.params, "objective": lightgbm_objective("yetiloss:map")}, data, 3, valid_sets=[data],

@@ -64,35 +64,6 @@ def test_three_rounds_and_three_more_are_six(library, way, path):
 
 
 @libraries
-@pytest.mark.parametrize("objective", [*PATHS, *EVERY_OBJECTIVE])
-def test_a_weight_of_w_is_w_copies(library, objective):
-    found = PATHS.get(objective, objective).without_noise()
-    if found is None:
-        pytest.skip("nothing but noise, which differs between the copies of a query")
-    (X, y, group), given = data_of(objective)
-    X = np.round(3 * X)
-    params = {
-        "xgboost": {"tree_method": "exact", "min_child_weight": 0, "base_score": 0},
-        "lightgbm": {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1e-6, "max_bin": 500, "min_data_in_bin": 1,
-                     "num_leaves": 4},
-        "catboost": {"l2_leaf_reg": 0},
-    }[library]  # fmt: skip
-    weight = np.random.default_rng(5).integers(1, 4, len(group))
-    queries = np.split(np.arange(len(y)), np.cumsum(group)[:-1])
-    rows = np.concatenate([np.tile(query, w) for query, w in zip(queries, weight, strict=True)])
-    of_copies = {
-        name: {goal: of[rows] for goal, of in values.items()} if name == "labels" else values[rows]
-        for name, values in given.items()
-    }
-    how = {"params": params, "weight": weight.astype(float), **given}
-    weighted = trained(library, "callable", found, X, y, group, 4, **how).predict(X[rows])
-    copies = X[rows], y[rows], np.repeat(group, weight)
-    copied = trained(library, "callable", found, *copies, 4, params=params, **of_copies).predict(X[rows])
-    assert np.ptp(weighted) > 0
-    np.testing.assert_allclose(weighted, copied, atol=1e-4 * np.ptp(weighted))
-
-
-@libraries
 @ways
 @paths
 def test_threads_change_no_byte(library, way, path):
