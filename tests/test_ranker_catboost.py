@@ -193,15 +193,12 @@ def test_catboost_s_own_objects():
     found = fitted.evals_result_["validation_0"]
     assert found["Absolute"][-1] == pytest.approx(-np.abs(fitted.predict(VALI.X) - VALI.y).mean())
     assert sorted(found) == ["Absolute", "NDCG:type=Base"]
+    names = {"loss_function": catboost.metrics.QueryRMSE(), "eval_metric": ["map", catboost.metrics.NDCG(top=5)]}
+    named = CatBoostRanker(**names, **params).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
+    assert named.objective_ == "QueryRMSE"
+    assert sorted(named.best_score_["validation_0"]) == ["NDCG:top=5;type=Base", "QueryRMSE", "map"]
     with pytest.raises(LTRError, match="CatBoost calls one metric object"):
         made.set_params(eval_metric=["map", Absolute()]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-
-
-def test_catboost_s_own_names_as_objects():
-    objects = {"loss_function": catboost.metrics.QueryRMSE(), "eval_metric": ["map", catboost.metrics.NDCG(top=5)]}
-    fitted = CatBoostRanker(iterations=2, **objects).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
-    assert fitted.objective_ == "QueryRMSE"
-    assert sorted(fitted.best_score_["validation_0"]) == ["NDCG:top=5;type=Base", "QueryRMSE", "map"]
 
 
 def test_arguments_of_catboost_s_fit(tmp_path):
@@ -213,12 +210,8 @@ def test_arguments_of_catboost_s_fit(tmp_path):
     assert len((tmp_path / "log").read_text().splitlines()) > 3
 
 
-class Derived(CatBoostRanker):
-    """A ranker of a user's."""
-
-
 def test_pickles_have_all_attributes():
-    fitted = Derived(loss_function="YetiRank", iterations=2).fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
+    fitted = ranker("catboost", "YetiRank").fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
     fitted.threshold_ = 3
     again = pickle.loads(pickle.dumps(fitted))
     assert (again.threshold_, again.objective_) == (3, "YetiRank")

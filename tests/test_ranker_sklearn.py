@@ -2,7 +2,6 @@
 
 import pickle
 
-import lightgbm as lgb
 import numpy as np
 import pandas
 import pytest
@@ -211,12 +210,3 @@ def test_catboost_leaves_arrays_writable():
     made = ranker("catboost").fit(X, DATA.y, qid=DATA.qid, eval_set=[(X, DATA.y)], eval_qid=[DATA.qid])
     made.predict(X)
     assert X.flags.writeable
-
-
-def test_lightgbm_prints_as_much_as_its_own_class(capfd):
-    params = {"n_estimators": 2, "verbose": 0, "n_jobs": 1, "reg_lambda": 0.0, "max_depth": 3}
-    own = lgb.LGBMRanker(**params).fit(DATA.X, DATA.y, group=DATA.group).booster_.model_to_string()
-    said = set(capfd.readouterr().out.splitlines())
-    ours = ranker_class("lightgbm")(objective="lambdarank", **params).fit(DATA.X, DATA.y, qid=DATA.qid)
-    assert set(capfd.readouterr().out.splitlines()) == said
-    assert ours.booster_.model_to_string().partition("parameters:")[0] == own.partition("parameters:")[0]

@@ -21,16 +21,6 @@ QUERIES = {"X": TRAIN.X, "y": TRAIN.y, "qid": TRAIN.qid}
 # parameters of the library's own objectives
 
 
-VALUES = {  # that are not the default of our counterpart
-    "lambdarank_truncation_level": 3, "lambdarank_norm": True, "sigmoid": 2.5, "objective_seed": 7,
-    "lambdarank_position_bias_regularization": 0.5, "lambdarank_pair_method": "mean",
-    "lambdarank_num_pair_per_sample": 3, "lambdarank_normalization": True, "lambdarank_score_normalization": True,
-    "lambdarank_unbiased": True, "lambdarank_bias_norm": 2.0, "bayesian_matrix_reg": 0.5, "label_gain": [0, 1, 2, 3, 4],
-    "ndcg_exp_gain": False, "scale_pos_weight": 5.0, "is_unbalance": True, "reg_sqrt": True, "alpha": 0.3,
-    "fair_c": 0.5, "poisson_max_delta_step": 0.5, "tweedie_variance_power": 1.2,
-}  # fmt: skip
-
-
 def xgboost_s_own():
     config = json.loads(xgb.Booster({"objective": "rank:ndcg", "num_feature": 1, "nthread": 1}).save_config())
     return set(config["learner"]["objective"]["lambdarank_param"])
@@ -43,31 +33,27 @@ def test_the_table_of_parameters_that_ours_do_not_read_is_complete():
     assert known >= {name for name in TABLES["lightgbm"].unread if "bias" not in name}  # since version 4.1
 
 
-@everywhere
-def test_parameters_of_the_library_s_own_objectives(library):
-    known = xgboost_s_own() if library == "xgboost" else {name for names in TABLES[library].aliases() for name in names}
-    for name in TABLES[library].unread:
-        with pytest.raises(LTRError, match=f"^{name}="):
-            fit(library, **{name: VALUES[name]})
-        if library == "catboost" or name in known:  # this version has it
-            own = "YetiRankPairwise" if library == "catboost" else NATIVE[library]
-            assert fit(library, own, n_estimators=1, **{name: VALUES[name]}).booster_
+@pytest.mark.parametrize(
+    ("library", "native", "name", "value"),
+    [
+        ("xgboost", "rank:ndcg", "lambdarank_pair_method", "mean"),
+        ("lightgbm", "lambdarank", "lambdarank_truncation_level", 3),
+        ("catboost", "YetiRankPairwise", "bayesian_matrix_reg", 0.5),
+    ],
+)
+def test_parameters_of_the_library_s_own_objectives(library, native, name, value):
+    assert fit(library, native, n_estimators=1, **{name: value}).booster_
+    for unread in TABLES[library].unread:
+        with pytest.raises(LTRError, match=f"^{unread}="):
+            fit(library, **{unread: value})
 
 
 # names of parameters
 
 
-def test_every_parameter_that_lightgbm_knows_is_taken(monkeypatch):
+def test_every_parameter_that_the_library_knows_is_taken():
     everything = lgb.LGBMRanker(objective="lambdarank", num_leaves=7, n_estimators=1, verbose=-1).get_params()
     assert ranker_class("lightgbm")(**everything).fit(**QUERIES).best_iteration_ == 1
-    library = ranker_class("lightgbm").library._replace(aliases=tuple)  # its table is private, and may disappear
-    for module in ("libraries", "adapters._lightgbm_ranker"):
-        monkeypatch.setattr(f"ltr_objectives.{module}.LIGHTGBM", library)
-    monkeypatch.setattr(ranker_class("lightgbm"), "library", library)
-    assert fit("lightgbm", num_leafs=31).best_iteration_ == 8
-
-
-def test_every_parameter_that_xgboost_knows_is_taken():
     everything = xgb.XGBRanker(objective="rank:ndcg", n_estimators=1).get_params()
     known = {"eta": 0.1, "alpha": 0, "seed": 3, "rate_drop": 0.1, "booster": "dart", "use_rmm": False, "nthread": 1}
     for given in (everything, known, {"tree_method": "exact", "opt_dense_col": 1.0}):
