@@ -49,19 +49,6 @@ def test_after_early_stopping_the_best_rounds_are_gone_on_from(library):
     assert score == pytest.approx(max(third.evals_result_["validation_0"]["map"]), abs=1e-5)
 
 
-def test_xgboost_takes_no_early_stopping_of_another_training_for_its_own():
-    first = fit("xgboost", n_estimators=3).booster_
-    first.set_attr(best_iteration="1", best_score="0.5")
-    assert fit("xgboost", given={"init_model": first}, n_estimators=3).best_iteration_ == 6
-    assert first.attr("best_iteration") == "1"
-
-
-@everywhere
-def test_an_unfitted_ranker_is_no_model(library):
-    with pytest.raises(ValueError, match="not fitted"):
-        fit(library, given={"init_model": ranker(library)})
-
-
 def test_columns_that_would_be_mixed_up_are_refused():
     table = pd.DataFrame(TRAIN.X, columns=[f"column {i}" for i in range(TRAIN.X.shape[1])])
     given, two = {"y": TRAIN.y, "qid": TRAIN.qid}, ranker("lightgbm", n_estimators=2)
