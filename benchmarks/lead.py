@@ -15,8 +15,9 @@ from ltr_objectives.libraries import is_native
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
-from ltr_objectives.statistics import best_of, standard_error
-from ltr_objectives.workbench.texts import signed
+from ltr_objectives.statistics import BETTER, WORSE, best_of, holm, mark, paired_p, standard_error
+from ltr_objectives.workbench.contest import ALPHA
+from ltr_objectives.workbench.texts import marked, signed
 
 KINDS = {True: "generated data", False: "real data"}
 NAMED, ON_VALI, OURS_ON_VALI = "objective_for", "native chosen on vali", "ours chosen on vali"
@@ -34,6 +35,12 @@ OBJECTIVES_EXPLANATION = (
     "Thousandths, means over the three libraries, with standard errors over test queries in brackets. `{metric}` is "
     "the metric of the column. The best in the mean over the metrics comes first. In this mean each query on which the "
     "objective was compared counts once, so data with more queries count more."
+)
+
+
+AGAINST = (
+    f"Thousandths, with standard errors over test queries in brackets. {BETTER} and {WORSE} mark p below {ALPHA:g} in "
+    "the paired t-test, after Holm's correction over the lines of an objective."
 )
 
 
@@ -119,6 +126,45 @@ def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.D
             "difference": float(np.nanmean(mean)), "se": standard_error(mean),
         })  # fmt: skip
     return pd.DataFrame.from_records(records)
+
+
+def against(label: str, parts: Mapping[str, Values]) -> pd.DataFrame:
+    """Tabulate each objective minus the one called ``label``, over all data sets, by part, metric and library.
+
+    ``p`` is that of the paired t-test after Holm's correction over the lines of an objective.
+    """
+    records = []
+    for part, values in parts.items():
+        blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
+        for (data, library, objective, metric), v in values.items():
+            if library and data != POOLED:
+                blocks.setdefault((_plain(metric), library), {}).setdefault(objective, {})[data] = v
+        for (metric, library), block in blocks.items():
+            base = np.concatenate(list(block[label].values()))
+            for objective, by_set in block.items():
+                if objective not in (label, *CHOICES):
+                    gap = np.concatenate([by_set[data] for data in block[label]]) - base
+                    records.append({
+                        "part": part, "metric": metric, "library": library, "objective": objective,
+                        "queries": int((~np.isnan(gap)).sum()), "difference": float(np.nanmean(gap)),
+                        "se": standard_error(gap), "p": paired_p(gap, np.zeros(len(gap))),
+                    })  # fmt: skip
+    table = pd.DataFrame.from_records(records)
+    table["p"] = table.groupby("objective")["p"].transform(lambda p: holm(list(p)))
+    return table
+
+
+def against_markdown(table: pd.DataFrame, label: str) -> str:
+    """Return a line for each part, metric and library, with a column for each objective."""
+    objectives = list(dict.fromkeys(table["objective"]))
+    lines = [["", "metric", "library", *objectives]]
+    for key, of in table.groupby(["part", "metric", "library"], sort=False):
+        by = of.set_index("objective")
+        cells = [marked(_thousandths(row, "difference", "se"), mark(row["difference"], row["p"], ALPHA))
+                 for _, row in by.loc[objectives].iterrows()]  # fmt: skip
+        lines.append([*map(str, key), *cells])
+    title = f"**Each objective minus {label}, over all data sets**"
+    return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * len(objectives)), AGAINST])
 
 
 def _gap(blocks: Sequence[Mapping[str, np.ndarray]], ours: str, other: str) -> tuple[float, float]:

@@ -12,7 +12,8 @@ from typer import Option, echo
 
 from benchmarks.cells import write_whole
 from benchmarks.figures import lead_dots
-from benchmarks.lead import by_objective, lead, objectives_markdown, on_vali
+from benchmarks.lead import against as beside
+from benchmarks.lead import against_markdown, by_objective, lead, objectives_markdown, on_vali
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.provenance import provenance
 from benchmarks.publish import pipe_table
@@ -27,6 +28,9 @@ from ltr_objectives.workbench.texts import marked, p_of, show, signed
 
 STUDY = (
     "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
+)
+BESIDE = (
+    "Compare every objective with this label instead, by KIND: metrics, libraries and kinds are one family of tests."
 )
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, with standard errors over test queries in "
@@ -81,30 +85,36 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
 
 def report(
     study: Annotated[list[str], Option(help=STUDY)],
+    against: Annotated[str, Option(help=BESIDE)] = "",
     out: Annotated[Path, Option(help="Folder for the tables and the picture.")] = Path("results/lead"),
 ) -> None:
     """Compare what our names give with the best native objectives, over one or several studies, by kind of data."""
-    values: Values = {}
-    kinds: dict[str, str] = {}
+    parts: dict[str, Values] = {}
     document = provenance()
     for each in study:
         kind, _, folder = each.rpartition("=")
         document["versions"] |= json.loads((Path(folder) / "study.json").read_text())["versions"]
         long = pd.read_parquet(Path(folder) / "queries.parquet")
-        long = long[long["data"] != POOLED]
-        kinds |= dict.fromkeys(long["data"], kind) if kind else {}
-        for key, part in long.groupby(["data", "library", "objective", "metric"], sort=False):
-            values[key] = part.sort_values("query")["value"].to_numpy()
-    table, objectives = lead(values, kinds), by_objective(values, kinds)
-    require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
+        for key, part in long[long["data"] != POOLED].groupby(["data", "library", "objective", "metric"], sort=False):
+            parts.setdefault(kind, {})[key] = part.sort_values("query")["value"].to_numpy()
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / "study.json", document, indent=1)
-    write_csv(table, out / "lead.csv")
-    write_csv(objectives, out / "objectives.csv")
+    if against:
+        table = beside(against, parts)
+        write_csv(table, out / "against.csv")
+        text = against_markdown(table, against)
+    else:
+        values = {key: v for part in parts.values() for key, v in part.items()}
+        kinds = {key[0]: kind for kind, part in parts.items() if kind for key in part}
+        table, objectives = lead(values, kinds), by_objective(values, kinds)
+        require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
+        write_csv(table, out / "lead.csv")
+        write_csv(objectives, out / "objectives.csv")
+        text = lead_markdown(table) + "\n\n" + objectives_markdown(objectives)
+        echo(f"written: {lead_dots(table, out)}")
     with replacing(out / "summary.md") as new:
-        new.write_text(lead_markdown(table) + "\n\n" + objectives_markdown(objectives) + "\n")
-    echo(lead_markdown(table))
-    echo(f"written: {lead_dots(table, out)}")
+        new.write_text(text + "\n")
+    echo(text)
 
 
 def long_table(values: Values) -> pd.DataFrame:

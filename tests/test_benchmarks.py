@@ -76,6 +76,11 @@ def test_a_study_goes_on_where_it_was_and_reports_what_it_found(tmp_path):
     assert "| lightgbm | lambdarank (native) |" in (out / "summary.md").read_text()
     found = json.loads((out / "study.json").read_text())["versions"]
     assert (found["lightgbm"], "xgboost" in found) == (version("lightgbm"), False)  # no training had it
+    run("report", "--study", out, "--against", "lambdamart", "--out", tmp_path / "gaps")
+    of = queries[queries["data"] != summary.POOLED].groupby(["metric", "objective"])["value"].mean()
+    for _, row in pd.read_csv(tmp_path / "gaps" / "against.csv").iterrows():
+        key = row["metric"]
+        assert row["difference"] == pytest.approx(of[key, row["objective"]] - of[key, "lambdamart"])
     records = [json.loads(path.read_text()) for path in (out / "cells").glob("*.json")]
     again = [{**r, "fold": [*r["fold"][:2], 1]} for r in records if r["label"] != "lambdamart"]
     report.write([*records, *again], out, Console())
