@@ -1,7 +1,6 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-A page asks for content from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``; see
-``CONTENTS``. The pages of ``REFERENCE`` are on the site only; elsewhere links to source files take their place.
+The pages of :func:`reference` are on the site only; in the repository links to source files take their place.
 ``python docs/pages.py --files`` writes the list of public names into ``promises.md`` itself, where the tests compare it
 with the code. Notebooks become pages, and MathJax is added, so that the site needs no other server.
 """
@@ -13,7 +12,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,82 +44,6 @@ FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base
     "ltr_objectives.objectives.base": ("Facts",),
     "ltr_objectives.objectives.call": ("Call",),
 }
-REFERENCE = {
-    "api/index.md": """# Functions and base classes
-
-`import ltr_objectives` loads neither numba nor a library; each name is loaded when it is first used.
-
-<!-- from the code: other names of ltr_objectives -->
-<!-- end -->
-""",
-    "api/metrics.md": """# Metrics
-
-`evaluate` takes each of them by name, such as `"ndcg@10"`, or as an object. `Metric` has what is common to all.
-
-<!-- from the code: metrics -->
-<!-- end -->
-
-## Conventions
-
-The options that [`convention=`](../metrics.md#conventions) sets; others keep their defaults.
-
-<!-- from the code: table of conventions -->
-<!-- end -->
-""",
-    "api/adapters.md": """# Adapters and estimators
-
-From `ltr_objectives.adapters`. If a library is missing, the error names what to install.
-
-<!-- from the code: other names of ltr_objectives.adapters -->
-<!-- end -->
-
-## Methods of the estimators
-
-<!-- from the code: methods of the estimators -->
-<!-- end -->
-
-## The evidence of `objective="auto"`
-
-<!-- from the code: evidence of auto -->
-<!-- end -->
-""",
-    "api/modules.md": """# Data and warm-up
-
-## ltr_objectives.datasets
-
-<!-- from the code: other names of ltr_objectives.datasets -->
-<!-- end -->
-
-## ltr_objectives.warmup
-
-<!-- from the code: other names of ltr_objectives.warmup -->
-<!-- end -->
-""",
-    "objectives/index.md": r"""# Objectives
-
-Every objective gives each row a gradient $g_i$ and a Hessian $h_i$, from which [the library fits trees](../hessian.md).
-
-Notation: a query has $n$ documents with scores $s$ and labels $y$. $d$ and $e$ are ranks, counted from 1 in the order
-of descending score. $G$ is the gain of a label and $D(d) = \log_2(1 + d)$ the discount. $hi$ and $lo$ are the documents
-of a pair with the larger and the smaller label.
-
-<!-- from the code: table of objectives -->
-<!-- end -->
-
-## Formulas
-
-<!-- from the code: objectives -->
-<!-- end -->
-""",
-    "objectives/kernels.md": """# Kernels
-
-How the formulas of the [objectives](index.md) and [metrics](../api/metrics.md) are computed. Functions of these modules
-are not public.
-
-<!-- from the code: kernels -->
-<!-- end -->
-""",
-}
 SOURCES = {  # folders of the repository, and the page of the site that has their contents
     "../ltr_objectives": "api/index.md",
     "../ltr_objectives/kernels": "objectives/kernels.md",
@@ -133,7 +56,7 @@ NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name,
 OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./(?![^)]*\.md)[^)]*\)")  # a link that the site cannot follow
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
-REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
+SURFACE = re.compile(r"(?<=<!-- from the code: surface -->\n).*(?=<!-- end -->)", re.DOTALL)
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
@@ -148,11 +71,11 @@ def write() -> None:
 
     shutil.rmtree(OUT, ignore_errors=True)
     shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
-    for name, template in REFERENCE.items():
-        (OUT / name).parent.mkdir(exist_ok=True)
-        (OUT / name).write_text(template, encoding="utf-8")
     for page in OUT.rglob("*.md"):
-        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, markdown in reference():
+        (OUT / name).parent.mkdir(exist_ok=True)
+        (OUT / name).write_text(markdown, encoding="utf-8")
     for name, content in notebook_pages.pages():
         (OUT / "notebooks").mkdir(exist_ok=True)
         (OUT / "notebooks" / name).write_bytes(content)
@@ -163,28 +86,21 @@ def write() -> None:
 
 
 def write_files() -> None:
-    """Write the parts of ``IN_FILES`` into the pages of the repository."""
+    """Write the public names into the pages of the repository."""
     for page in DOCS.rglob("*.md"):
         page.write_text(in_file(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def in_file(markdown: str) -> str:
-    """The page as the repository shows it, with current parts of ``IN_FILES``."""
-
-    def current(match: re.Match[str]) -> str:
-        name, written = match.groups()
-        content = f"\n{IN_FILES[name]()}\n" if name in IN_FILES else written
-        return f"<!-- from the code: {name} -->\n{content}<!-- end -->"
-
-    return REQUEST.sub(current, markdown)
+    """The page as the repository shows it, with current public names."""
+    return SURFACE.sub(lambda _: f"\n{surface()}\n", markdown)
 
 
-def filled(markdown: str) -> str:
-    """The page with what it asks for; names and sources lead to the reference, and notebooks to their pages."""
+def on_site(markdown: str) -> str:
+    """The page of the site: names and sources lead to the reference, and notebooks to their pages."""
     markdown = SOURCE.sub(lambda match: f"]({SOURCES[match[1]]})", NAMED.sub(named, markdown))
     markdown = OTHER_FILE.sub(r"\1", NOTEBOOK.sub(r"](\1.md", markdown))
-    bare = REQUEST.sub(r"<!-- from the code: \1 -->\n<!-- end -->", markdown)
-    return HEADER.sub(r"---\n\1\n---", REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(bare)))
+    return HEADER.sub(r"---\n\1\n---", linked(markdown))
 
 
 def named(match: re.Match[str]) -> str:
@@ -323,7 +239,7 @@ def others(package: str) -> dict[str, Any]:
     return {n: each for n, each in public_names().items() if n.rpartition(".")[0] == package and n not in known}
 
 
-def on_site(public: str, thing: Any) -> str:
+def referred(public: str, thing: Any) -> str:
     """The name as a link to its reference."""
     return f"[`{thing.__name__}`][{public}]"
 
@@ -336,7 +252,7 @@ def objectives_table() -> str:
         subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
         native = [f"{library} `{name}`" for library, name in thing.native.items()]
         lines.append(
-            f'| {on_site(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.facts.random else "no"} '
+            f'| {referred(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.facts.random else "no"} '
             f"| {plain.facts.hessian_kind} | {'<br>'.join(native) or '-'} |"
         )
     return "\n".join(lines) + "\n"
@@ -355,7 +271,7 @@ def conventions_table() -> str:
     for public, thing in registered("metrics").items():
         for library, settings in thing.conventions.items():
             shown = ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
-            lines.append(f"| {on_site(public, thing)} | {library} | {shown} |")
+            lines.append(f"| {referred(public, thing)} | {library} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
@@ -368,33 +284,77 @@ def kernels() -> list[str]:
     return [*shared, *derived]
 
 
-def derivations() -> str:
-    """The text at the head of each of these modules."""
-    return "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in kernels())
+def reference() -> Iterator[tuple[str, str]]:
+    """Name and Markdown of each page of the reference, with the docstrings for mkdocstrings to insert."""
+    yield (
+        "api/index.md",
+        f"""# Functions and base classes
 
+`import ltr_objectives` loads neither numba nor a library; each name is loaded when it is first used.
 
-def methods() -> str:
-    """The methods that the estimators share."""
-    return f"::: {Ranker.__module__}.Ranker\n    options:\n      heading_level: 3\n      members: {SHARED}\n"
+{rendered(others("ltr_objectives"))}""",
+    )
+    yield (
+        "api/metrics.md",
+        f"""# Metrics
 
+`evaluate` takes each of them by name, such as `"ndcg@10"`, or as an object. `Metric` has what is common to all.
 
-def evidence() -> str:
-    """The fields of an entry of an estimator's ``report_``."""
-    return f"::: {Candidate.__module__}.{Candidate.__name__}\n    options: {{heading_level: 3}}\n"
+{rendered(registered("metrics"))}
+## Conventions
 
+The options that [`convention=`](../metrics.md#conventions) sets; others keep their defaults.
 
-CONTENTS: dict[str, Callable[[], str]] = {
-    "table of objectives": objectives_table,
-    "objectives": lambda: rendered(registered("objectives")),
-    "kernels": derivations,
-    "table of conventions": conventions_table,
-    "metrics": lambda: rendered(registered("metrics")),
-    "methods of the estimators": methods,
-    "evidence of auto": evidence,
-    "surface": surface,
-    **{f"other names of {name}": lambda name=name: rendered(others(name)) for name in (*PACKAGES, *MODULES)},
-}
-IN_FILES = {"surface": surface}
+{conventions_table()}""",
+    )
+    yield (
+        "api/adapters.md",
+        f"""# Adapters and estimators
+
+From `ltr_objectives.adapters`. If a library is missing, the error names what to install.
+
+{rendered(others("ltr_objectives.adapters"))}
+## Methods of the estimators
+
+::: {Ranker.__module__}.Ranker
+    options:
+      heading_level: 3
+      members: {SHARED}
+
+## The evidence of `objective="auto"`
+
+::: {Candidate.__module__}.{Candidate.__name__}
+    options: {{heading_level: 3}}
+""",
+    )
+    modules = "\n".join(f"## {name}\n\n{rendered(others(name))}" for name in MODULES)
+    yield "api/modules.md", f"# Data and warm-up\n\n{modules}"
+    yield (
+        "objectives/index.md",
+        rf"""# Objectives
+
+Every objective gives each row a gradient $g_i$ and a Hessian $h_i$, from which [the library fits trees](../hessian.md).
+
+Notation: a query has $n$ documents with scores $s$ and labels $y$. $d$ and $e$ are ranks, counted from 1 in the order
+of descending score. $G$ is the gain of a label and $D(d) = \log_2(1 + d)$ the discount. $hi$ and $lo$ are the documents
+of a pair with the larger and the smaller label.
+
+{objectives_table()}
+## Formulas
+
+{rendered(registered("objectives"))}""",
+    )
+    derivations = "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in kernels())
+    yield (
+        "objectives/kernels.md",
+        f"""# Kernels
+
+How the formulas of the [objectives](index.md) and [metrics](../api/metrics.md) are computed. Functions of these modules
+are not public.
+
+{derivations}""",
+    )
+
 
 if __name__ == "__main__":
     write_files() if "--files" in sys.argv else write()

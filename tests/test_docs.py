@@ -31,7 +31,6 @@ if not README.exists():
     pytest.skip("the tests run beside an unpacked wheel", allow_module_level=True)
 BLOCK = re.compile(r"^( *)```(python|diff|sh)\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
 EXECUTED = re.compile(r"^<!-- executed: (true|on less data) -->$", re.MULTILINE)
-REQUEST = re.compile(r"^<!-- from the code: .+ -->$", re.MULTILINE)
 NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=--trees )\d{3,}|(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
@@ -125,7 +124,7 @@ def test_links_hold_in_the_repository():
         for link, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", BLOCK.sub("", text)):
             found = page.parent.joinpath(link).resolve() if link else page
             assert found.exists(), (page, link)
-            if found in pages and not REQUEST.search(pages[found]):  # whose names are on the site only
+            if found in pages:
                 assert not place or place in anchors(pages[found]), (page, link, place)
 
 
