@@ -9,13 +9,11 @@ from importlib import import_module
 from pathlib import Path
 
 import numba.core.codegen
-import numpy as np
 import pytest
 from loading import run_code
 
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
-from ltr_objectives.kernels.scores import read_scores
 
 PACKAGE, FOLDERS = _compiler.PACKAGE, ("kernels", "metrics", "objectives")
 
@@ -120,15 +118,6 @@ def test_no_two_kernels_share_a_file_of_machine_code():
     files = [function.compiled._cache._name for function in found.values()]
     assert len(files) > 100
     assert len(set(files)) == len(files)
-
-
-FINITE_AND_NOT = [0, 1, -2], [0, np.nan, 9], [0, 9, -np.inf], [np.inf, 9, 0], [np.inf, np.nan, 0]
-
-
-def test_strict_kernels_see_nan():
-    for dtype in (np.float32, np.float64):
-        largest = [read_scores(np.array(s, dtype), np.array([0, 3], np.int64), 1).largest for s in FINITE_AND_NOT]
-        np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
 
 
 # other processes
