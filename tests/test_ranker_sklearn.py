@@ -30,6 +30,9 @@ class OneQuery:
     def score(self, X, y):
         return super().score(X, y, group=[len(np.asarray(y))])
 
+    def _more_tags(self):  # before scikit-learn 1.6
+        return {"_xfail_checks": {}}  # LightGBM expects failures that our class does not have
+
 
 class XGBRanker(OneQuery, adapters.XGBRanker):
     def __init__(self, *, objective="yetiloss:ndcg", n_estimators=5, n_jobs=1):
@@ -52,37 +55,18 @@ class CatBoostRanker(OneQuery, adapters.CatBoostRanker):
         return tags
 
 
-REPEATED = "a row twice adds pairs with its twin; a row of weight 2 does not"
-CONSTANT = "CatBoost refuses data without any feature that varies, in words of its own"
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": REPEATED,
-    "check_sample_weight_equivalence_on_sparse_data": REPEATED,
-}
-
-
-def expected_failures(estimator):
-    return {**EXPECTED, "check_fit2d_1sample": CONSTANT} if isinstance(estimator, CatBoostRanker) else EXPECTED
-
-
-CHECKED = [XGBRanker(), LGBMRanker(), CatBoostRanker()]
-if VERSION >= (1, 6):
-    checks = parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
-else:
-    for checked in CHECKED:
-        type(checked)._more_tags = lambda self: {
-            "allow_nan": True, "requires_y": True, "_xfail_checks": expected_failures(self),
-        }  # fmt: skip
-    checks = parametrize_with_checks(CHECKED)
+checks = parametrize_with_checks([XGBRanker(), LGBMRanker(), CatBoostRanker()])
 names, cases = checks.args  # before version 1.8 a generator, which pytest no longer likes
-if VERSION < (1, 6):
-    of_weight_0 = {"kind": "zeros"}  # a row of weight 0 as if it did not exist: fails as REPEATED does
-    cases = [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
-of_scikit_learn = pytest.mark.parametrize(names, list(cases), **checks.kwargs)
 
 
-@of_scikit_learn
+@pytest.mark.parametrize(names, list(cases), **checks.kwargs)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_scikit_learn_s_own_checks(estimator, check):
+    name = check.func.__name__
+    if "sample_weight_equivalence" in name or check.keywords.get("kind") == "zeros":  # before version 1.6
+        pytest.skip("a row twice adds pairs with its twin; a row of weight 2 does not")
+    if name == "check_fit2d_1sample" and isinstance(estimator, CatBoostRanker):
+        pytest.skip("CatBoost refuses data without any feature that varies, in words of its own")
     check(estimator)
 
 
@@ -144,7 +128,7 @@ TABLE = pandas.DataFrame(DATA.X, columns=[f"feature {i}" for i in range(10)]).as
 
 @everywhere
 def test_searches_with_a_column_of_ids_have_one_metric_for_all_objectives(library):
-    grid = {"objective": ["yetiloss:map", "ranknet", NATIVE[library]], "learning_rate": [0.5]}
+    grid = {"objective": ["yetiloss:map", NATIVE[library]], "learning_rate": [0.5]}
     search = GridSearchCV(small(library), grid, cv=GroupKFold(3))
     for metric, chosen in (("ndcg@10", {}), ("map", {"estimator__eval_metric": "map"})):
         found = search.set_params(**chosen).fit(TABLE, DATA.y, groups=DATA.qid).cv_results_
