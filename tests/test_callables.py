@@ -53,7 +53,7 @@ def test_one_object_gives_one_model_by_three_ways_into_lightgbm():
     booster = lgb.Booster({**LGB, "objective": "none"}, dataset())
     for _ in range(8):
         booster.update(fobj=ours)
-    ranker = lgb.LGBMRanker(objective=ours, n_estimators=8, n_jobs=1, **LGB)
+    ranker = lgb.LGBMRanker(objective=ours, n_estimators=8, **LGB)
     ranker.fit(X, LABELS, group=GROUP, eval_set=[(X, LABELS)], eval_group=[GROUP], eval_metric=lightgbm_metric("map"))
     assert np.array_equal(booster.predict(X), expected)
     assert np.array_equal(ranker.predict(X), expected)

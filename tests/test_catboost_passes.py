@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -210,59 +211,35 @@ def test_mistakes_end_in_an_error_for_good(mistake):
     assert again.value is first.value, "the first failure answers every later call"
 
 
-def fails_elsewhere(message, answer, *arguments):
-    """Start a thread in which ``answer`` fails, and return what waits for it."""
-    failures = []
-
-    def other():
-        with pytest.raises(LTRError) as caught:
-            answer(*arguments)
-        failures.append(str(caught.value))
-
-    def wait():
-        thread.join(10)
-        assert len(failures) == 1
-        assert message in failures[0]
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    return wait
-
-
 def test_only_the_thread_that_called_fit_opens_a_first_pass(monkeypatch):
     monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 0.05)
-    fails_elsewhere("does not begin in the thread that called fit", Imitation().ask, "structure", 1000, 2000)()
+    imitation = Imitation()
+    with ThreadPoolExecutor(1) as other, pytest.raises(LTRError, match="does not begin in the thread that called fit"):
+        other.submit(imitation.ask, *SECOND).result()
 
 
 def test_other_threads_wait_for_the_thread_that_called_fit():
-    imitation, answers = Imitation(), {}
-
-    def other(first):
-        answers[first] = imitation.ask("structure", first, first + 500)
-
-    threads = [threading.Thread(target=other, args=(first,)) for first in (500, 1000, 1500, 2000)]
-    for thread in threads:
-        thread.start()
-    assert not answers
-    imitation.ask("structure", 0, 500)
-    for thread in threads:
-        thread.join()
-    assert sorted(answers) == [500, 1000, 1500, 2000]
+    imitation = Imitation()
+    with ThreadPoolExecutor(4) as others:
+        asked = [others.submit(imitation.ask, "structure", first, first + 500) for first in (500, 1000, 1500, 2000)]
+        assert not any(each.done() for each in asked)
+        imitation.ask("structure", 0, 500)
+        assert [len(each.result(10)) for each in asked] == [500] * 4
     imitation.whole("leaves")
     assert len(imitation.computed) == 1
 
 
 def test_waiting_threads_are_told_of_a_failure():
     imitation = Imitation()
-    wait = fails_elsewhere("shows other labels", imitation.ask, "structure", 1000, 2000)
-    with pytest.raises(LTRError, match="shows other labels"):
-        strange(labels=1.0)(imitation)
-    wait()
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(imitation.ask, *SECOND)
+        for answer in (lambda: strange(labels=1.0)(imitation), asked.result):
+            with pytest.raises(LTRError, match="shows other labels"):
+                answer()
 
 
 def test_waiting_threads_are_told_of_an_interrupt(monkeypatch):
     imitation = Imitation()
-    wait = fails_elsewhere("the training was interrupted", imitation.ask, "structure", 1000, 2000)
     here, address_of = threading.get_ident(), _catboost_passes.address_of
 
     def interrupt(view):
@@ -271,9 +248,12 @@ def test_waiting_threads_are_told_of_an_interrupt(monkeypatch):
         return address_of(view)
 
     monkeypatch.setattr(_catboost_passes, "address_of", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        imitation.ask("structure", 0, 500)
-    wait()
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(imitation.ask, *SECOND)
+        with pytest.raises(KeyboardInterrupt):
+            imitation.ask(*FIRST)
+        with pytest.raises(LTRError, match="the training was interrupted"):
+            asked.result()
 
 
 def test_a_training_without_weights_is_refused():

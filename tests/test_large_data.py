@@ -17,7 +17,6 @@ X, GRADES, QID = ranking(0, levels=4)
 LABELS = (GRADES > 1).astype(float)
 GROUP = np.bincount(QID)
 WEIGHT = np.random.default_rng(0).uniform(0.5, 2, len(GROUP))
-BEFORE_XGBOOST_3 = "the installed XGBoost has no ExtMemQuantileDMatrix"
 
 
 def assert_same(scores, values=((0,), (0,))):
@@ -27,9 +26,7 @@ def assert_same(scores, values=((0,), (0,))):
 
 
 def test_xgboost_trains_the_model_of_data_in_memory(tmp_path):
-    xgb = pytest.importorskip("xgboost")
-    if not hasattr(xgb, "ExtMemQuantileDMatrix"):
-        pytest.skip(BEFORE_XGBOOST_3)
+    xgb = pytest.importorskip("xgboost", minversion="3.0")
 
     class Parts(xgb.DataIter):
         def __init__(self):
@@ -95,9 +92,8 @@ def test_catboost_reads_a_file(tmp_path):
 
 @pytest.mark.release
 def test_the_page_runs(workplace, monkeypatch):
-    lgb, xgb = (pytest.importorskip(name) for name in ("lightgbm", "xgboost"))
-    if not hasattr(xgb, "ExtMemQuantileDMatrix"):
-        pytest.skip(BEFORE_XGBOOST_3)
+    lgb = pytest.importorskip("lightgbm")
+    pytest.importorskip("xgboost", minversion="3.0")
     examples.less_data(monkeypatch)
     names = {}
     for code in examples.blocks("docs/large_data.md")[:5]:  # of one machine
