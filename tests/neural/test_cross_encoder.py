@@ -79,8 +79,6 @@ def test_its_own_trainer_takes_it(model, tmp_path):
 def test_bad_input_is_refused(model):
     with pytest.raises(LTRError, match="one list of documents and one label for each"):
         cross_encoder_loss(model, "listnet")([["a", "b"], [["c"], ["d", "e"]]], [torch.ones(2), torch.ones(1)])
-    with pytest.raises(LTRError, match="mini_batch_size=0"):
-        cross_encoder_loss(model, "listnet", mini_batch_size=0)
     model.model.classifier = torch.nn.Linear(16, 2)
     with pytest.raises(LTRError, match="scores has 4 entries"):
         cross_encoder_loss(model, "listnet")([["a"], [["b", "c"]]], [torch.ones(2)])

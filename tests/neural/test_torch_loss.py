@@ -63,10 +63,6 @@ def test_the_value_is_what_its_name_says(name):
         assert value.item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_some_objectives_have_a_value():
-    assert sum(torch_loss(name).value_is == "loss" for name in NAMES) >= 8
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_the_type_of_the_scores_stays(dtype):
     s = flat(dtype)
@@ -106,19 +102,15 @@ def test_weights_of_zero_and_evaluation():
     assert loss.step == before
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_lists_without_an_order_give_zeros(name):
-    if name in ("rmse", "ordinal", "queryrmse"):
-        pytest.skip("equal labels have a gradient")
-    matrix = torch.zeros((3, 2), dtype=torch.float64, requires_grad=True)
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"rmse", "ordinal", "queryrmse"}))  # whose equal labels have one
+def test_lists_without_an_order_have_no_gradient(name):
     mask = torch.tensor([[True, False], [False, False], [True, False]])
-    torch_loss(name)(matrix, torch.ones((3, 2)), mask=mask).backward()
-    assert (matrix.grad == 0).all()
-    nothing = torch.zeros((2, 2), requires_grad=True)
-    value = torch_loss(name)(nothing, torch.ones((2, 2)), mask=torch.zeros((2, 2), dtype=torch.bool))
-    value.backward()
+    for there in (mask, mask & False):
+        matrix = torch.zeros((3, 2), dtype=torch.float64, requires_grad=True)
+        value = torch_loss(name)(matrix, torch.ones((3, 2)), mask=there)
+        value.backward()
+        assert (matrix.grad == 0).all()
     assert value == 0
-    assert (nothing.grad == 0).all()
 
 
 def test_random_objectives_draw_anew_each_step_and_alike_in_each_run():
@@ -204,19 +196,18 @@ def test_second_derivatives_are_refused():
 
 SQUARE = torch.zeros((2, 2), requires_grad=True)
 WRONG = [
-    ("mask, group and qid all say", (SQUARE, SQUARE, [2, 2]), {"mask": SQUARE == 0}),
+    ("mask, group and qid", (SQUARE, SQUARE, [2, 2]), {"mask": SQUARE == 0}),
     ("mask has shape", (SQUARE[None], SQUARE[None]), {"mask": SQUARE[None] == 0}),
     ("labels must be one-dimensional", (SQUARE, SQUARE, [2, 2]), {}),
     ("scores must be one-dimensional", (SQUARE.reshape(4, 1), [0, 1, 0, 1], [2, 2]), {}),
     ("floating-point", (torch.zeros(2, dtype=torch.int64), [0, 1], [2]), {}),
-    ("pass group=", (torch.zeros(2), [0, 1]), {}),
     ("scores must be finite", (torch.tensor([0.0, float("nan")]), [0, 1], [2]), {}),
 ]
 
 
-@pytest.mark.parametrize(("message", "given", "more"), WRONG, ids=[row[0] for row in WRONG])
-def test_bad_input_is_refused(message, given, more):
-    with pytest.raises(LTRError, match=message):
+@pytest.mark.parametrize(("words", "given", "more"), WRONG, ids=[row[0] for row in WRONG])
+def test_bad_input_is_refused(words, given, more):
+    with pytest.raises(LTRError, match=words):
         torch_loss("listnet")(*given, **more)
 
 
@@ -236,29 +227,6 @@ def test_lists_of_one_document_are_warned_of():
         torch_loss("listnet")(torch.zeros(4, requires_grad=True), torch.ones(4), [1, 1, 1, 1])
 
 
-def test_bad_settings_are_refused():
-    with pytest.raises(LTRError, match="reduction='avg'"):
-        torch_loss("listnet", reduction="avg")
-    with pytest.raises(LTRError, match="did you mean"):
-        torch_loss("lisnet")
-    with pytest.raises(LTRError, match="Preferences number the rows of one data set"):
+def test_preferences_are_refused():
+    with pytest.raises(LTRError, match="Preferences"):
         torch_loss(Mixture(["listnet", Preferences([[1, 0]], 2)]))
-
-
-def test_a_network_learns():
-    from ltr_objectives.datasets import make_ranking
-
-    data = make_ranking(60, features=10, mean_length=12, seed=3)
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(10, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
-    optimiser, loss = torch.optim.Adam(model.parameters(), 0.01), torch_loss("yetiloss:map")
-    X = torch.tensor(data.X, dtype=torch.float32)
-    values = []
-    for _ in range(60):
-        optimiser.zero_grad()
-        value = loss(model(X).squeeze(1), data.y, data.group)
-        value.backward()
-        optimiser.step()
-        values.append(value.item())
-    assert loss.value_is == "-map"
-    assert np.mean(values[-5:]) < values[0] - 0.05
