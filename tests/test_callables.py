@@ -179,7 +179,7 @@ def test_a_library_with_the_interface_of_xgboost(monkeypatch):
 
 
 def test_lightgbm_refuses_a_callable_of_xgboost():
-    """Which would not see that queries are cut."""
+    """It could not check that folds keep queries whole."""
     for given in ({"objective": xgboost_objective(OURS)}, {"feval": xgboost_metric("map")}):
         params = {**LGB, "objective": given.pop("objective", "lambdarank")}
         with pytest.raises(AttributeError, match="num_row"):

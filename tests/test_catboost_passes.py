@@ -194,7 +194,7 @@ def test_mistakes_end_in_an_error_for_good(mistake):
     for _ in range(trees):
         imitation.grow(2)
 
-    def take(step):
+    def carry_out(step):
         if isinstance(step, str):
             imitation.whole(step)
         elif isinstance(step, tuple):
@@ -203,9 +203,9 @@ def test_mistakes_end_in_an_error_for_good(mistake):
             step(imitation)
 
     for step in steps[:-1]:
-        take(step)
+        carry_out(step)
     with pytest.raises(LTRError, match=message) as first:
-        take(steps[-1])
+        carry_out(steps[-1])
     with pytest.raises(LTRError) as again:
         imitation.ask("structure", 0, 1000)
     assert again.value is first.value, "the first failure answers every later call"
@@ -229,7 +229,7 @@ def test_other_threads_wait_for_the_thread_that_called_fit():
     assert len(imitation.computed) == 1
 
 
-def test_waiting_threads_are_told_of_a_failure():
+def test_a_failure_reaches_waiting_threads():
     imitation = Imitation()
     with ThreadPoolExecutor(1) as other:
         asked = other.submit(imitation.ask, *SECOND)
@@ -238,7 +238,7 @@ def test_waiting_threads_are_told_of_a_failure():
                 answer()
 
 
-def test_waiting_threads_are_told_of_an_interrupt(monkeypatch):
+def test_an_interrupt_reaches_waiting_threads(monkeypatch):
     imitation = Imitation()
     here, address_of = threading.get_ident(), _catboost_passes.address_of
 

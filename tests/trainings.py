@@ -36,9 +36,6 @@ def objectives():
         yield next(e for e in examples if e.label_limit is None or e.label_limit >= 3)
 
 
-EVERY_OBJECTIVE = release(objectives())
-
-
 class Trained(NamedTuple):
     model: Any  # of the library, or an estimator
     predict: Callable[[Any], np.ndarray]  # scores of the rounds that are kept
