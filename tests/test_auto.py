@@ -53,6 +53,7 @@ def test_the_model_is_that_of_the_best_candidate(library, of_user):
     assert sorted(each.objective for each in found.report_) == sorted(tried)
     alone, values = {}, {}
     trained = [each for each in found.report_ if not each.left_out]
+    assert all(CATALOG[library].is_binary(each.objective) for each in found.report_ if each.left_out)
     for each in trained:
         assert each.native == (each.objective in natives)
         alone[each.objective], params = trained_alone(library, tried[each.objective], metric, given)
