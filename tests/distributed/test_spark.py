@@ -74,12 +74,6 @@ def test_early_stopping_by_our_metric(spark):
     assert float(booster.best_score) == pytest.approx(value, abs=1e-5)
 
 
-def test_what_is_refused(spark):
-    for options in ({"objective": xgboost_objective("lambdamart")}, {"eval_metric": xgboost_metric("map")}):
-        with pytest.raises(ValueError, match="Only string type"):
-            ranker(**options).fit(spark.createDataFrame(FRAME))
-
-
 def test_an_error_on_one_worker_ends_the_training(spark):
     wrong = FRAME.assign(label=np.where(np.arange(len(FRAME)) == len(FRAME) - 1, 5, Y))
     estimator = ranker(obj=xgboost_objective("lambdamart:err"), force_repartition=True)

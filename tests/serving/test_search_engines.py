@@ -126,10 +126,3 @@ def test_solr_s_thresholds():
     ):
         bound = np.float32(threshold(value)) + np.float32(1e-6)
         assert np.nextafter(value, np.float32(-np.inf)) - np.float32(1e-12) <= bound < value
-
-
-@pytest.mark.parametrize(("params", "name"), [({}, "reg:squarederror"), ({"objective": "rank:ndcg"}, "rank:ndcg")])
-def test_the_objective_in_the_saved_file(params, name):
-    _, data, model = trained(**params)
-    assert json.loads(bytes(model.save_raw("json")))["learner"]["objective"]["name"] == name
-    assert np.array_equal(model.predict(data), trained()[2].predict(data))  # ours trains in both
