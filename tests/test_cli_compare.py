@@ -1,6 +1,7 @@
 """``ltr-objectives compare``: the cross-validation by hand gives its numbers, and the model is that of all queries."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,13 @@ from scipy import stats
 
 from ltr_objectives import evaluate, get_metric
 from ltr_objectives.datasets import make_ranking
-from ltr_objectives.workbench.trials import Budget, cross_validation, forward, trials
+from ltr_objectives.workbench.trials import Budget, Trial, cross_validation, forward, trials
 from ltr_objectives.workbench.trials import run as run_trial
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 NAMES = [f"feature {i}" for i in range(10)]
 SMALL = ["--folds", 3, "--trees", 8, "--patience", 3, "--threads", 1]
+BUDGET = Budget(8, 0.1, 6, 3)
 LEAF_WISE = {"tree_method": "hist", "grow_policy": "lossguide"}
 SHAPE = {  # by the names of the library
     "xgboost": {**LEAF_WISE, "max_leaves": 6, "max_depth": 0, "min_child_weight": 1},
@@ -102,7 +104,7 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
     found = compare(*asked, "--out", "table.csv")
     values, defaults = {"map": [], "mrr": []}, 0
     for split in cross_validation(DATA, 3, 0):
-        planned = trials(library, native, [Budget(8, 0.1, 6, 3)])
+        planned = trials(library, native, [BUDGET])
         results = [run_trial(trial, split.of(DATA), [get_metric(name) for name in values]) for trial in planned]
         best = int(np.argmax([result.vali for result in results]))  # the first is at the library's defaults
         defaults += best == 0
@@ -124,8 +126,13 @@ def without_seconds(found):
 def test_letor_text_and_tables_give_the_same_and_weights_count():
     found = compare(*LIGHTGBM)
     assert without_seconds(compare(*LIGHTGBM, data="data.txt")) == without_seconds(found)
-    weighted = compare(*LIGHTGBM, "--weight", "weight")
-    assert row(found, "yetiloss:map")["mean"] != row(weighted, "yetiloss:map")["mean"]
+    weighted, trial = replace(DATA, weight=np.where(DATA.qid % 2, 1.0, 3.0)), Trial("lightgbm", "yetiloss:map", BUDGET)
+    results = [run_trial(trial, split.of(weighted), [get_metric("map")]) for split in cross_validation(DATA, 3, 0)]
+    values, weights = (
+        np.concatenate(found) for found in zip(*((r.values["map"], r.weight) for r in results), strict=True)
+    )
+    found = row(compare(*LIGHTGBM, "--weight", "weight"), "yetiloss:map")
+    assert found["mean"] == pytest.approx(np.average(values, weights=weights), abs=1e-9)
 
 
 def test_the_folder_of_a_fold_is_compared_on_its_test_part(folder):

@@ -98,14 +98,16 @@ def test_columns_have_the_names_that_are_given_and_weights_count(library):
     weight = {name: np.where(part.qid % 2, 0.5, 3.0) for name, part in FOLD.items()}
 
     def change(frame, part):
-        return frame.rename(columns={"label": "grade", "qid": "query"}).assign(w=weight[part], title="text")
+        named = frame.rename(columns={"label": "grade", "qid": "query"}).assign(w=weight[part], title="text")
+        return named.iloc[order] if part == "test" else named
 
+    order = np.random.default_rng(0).permutation(len(TEST.y))
     columns = ["--label", "grade", "--qid", "query", "--weight", "w", "--ignore", "title"]
     model, found = trained(library, *files("csv", change), *columns)
     scores = estimator(library, found, weight=weight).predict(TEST.X)
     assert found["test"]["map"] == pytest.approx(evaluate("map", scores, TEST.y, TEST.group, weight["test"]), abs=1e-9)
     assert found["test"]["map"] != pytest.approx(evaluate("map", scores, TEST.y, TEST.group))
-    np.testing.assert_allclose(predicted(model, "test.csv"), scores, rtol=1e-6)
+    np.testing.assert_allclose(predicted(model, "test.csv"), scores[order], rtol=1e-6)
     given = ["--data", "test.csv", "--scores", "scores.npy", "--metric", "map", *columns[:6]]
     assert run_json("evaluate", *given)["metrics"]["map"] == pytest.approx(found["test"]["map"], abs=1e-9)
 
