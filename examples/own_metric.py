@@ -21,7 +21,7 @@ class Attention(Metric):
         return np.maximum(0.0, 1 - (ranks - 1) / 10)
 
     def reference(self, labels):
-        return sum((y >= 2) * max(0.0, 1 - d / 10) for d, y in enumerate(labels))
+        return sum((y >= 2) * max(0.0, 1 - d / 10) for d, y in enumerate(labels[: self.k]))
 
 
 train, vali, test = load_example()
