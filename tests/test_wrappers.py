@@ -227,6 +227,13 @@ def test_the_mean_hessian_is_the_mean_weight_by_one_constant(objective, data):
     assert np.abs(after - factor * before).max() <= 1e-13 * np.abs(after).max()  # whatever the scores
 
 
+@pytest.mark.parametrize("objective", [each for each in KINDS.values() if each.facts.label_scale], ids=str)
+def test_a_constant_in_the_labels_changes_no_size_of_those_that_start_at_the_mean(objective, data):
+    queries = data[0]
+    shifted = Queries(queries.labels + 3.0, np.diff(queries.ptr), weight=queries.weight_by_query)
+    assert typical(objective, shifted) == pytest.approx(typical(objective, queries), rel=1e-9)
+
+
 def test_negative_hessians_count_by_their_size(data):
     negative = Mixture(["plrank:hessian=exact"], normalize=False)
     signed = [typical(get_objective(f"plrank:hessian={h}"), data[0]).hessian for h in ("exact", "absolute")]
