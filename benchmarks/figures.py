@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 
 from benchmarks.summary import POOLED
 from ltr_objectives._files import replacing
-from ltr_objectives.libraries import is_native
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.contest import Line
 
@@ -67,26 +66,20 @@ def distinct(items: Iterable[Any]) -> list[Any]:
 
 
 def beside_natives(lines: Iterable[Line]) -> Figure:
-    """Draw, for each library and metric, its best own objective and our default, with the error of the difference."""
+    """Draw, for each library and metric, our default minus the library's best own objective, with its 95% interval."""
     cells = {(x["library"], x["metric"], x["objective"]): x for x in lines}
-    libraries, metrics, objectives = (distinct(key[i] for key in cells) for i in range(3))
-    title = "Test metrics: the library's best own objective, and ours with two standard errors of the difference"
-    figure = blank(3.4 * len(libraries), 0.45 * len(metrics) + 1.5, title)
-    axes = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
+    libraries, metrics = (distinct(key[i] for key in cells) for i in range(2))
+    title = "Our default objective minus the library's best own, on test queries"
+    figure = blank(3.0 * len(libraries) + 0.6, 0.4 * len(metrics) + 1.4, title)
+    axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
     for ax, library in zip(axes, libraries, strict=True):
         for y, metric in enumerate(metrics):
-            natives = [o for o in objectives if is_native(library, o) and (library, metric, o) in cells]
-            native = max(cells[library, metric, o]["mean"] for o in natives)
             ours = cells[library, metric, str(objective_for(metric))]
-            ax.plot([native, ours["mean"]], [y, y], color=PALE, lw=4, solid_capstyle="round", zorder=1)
-            ax.plot(native, y, "o", color="#888888", ms=8, label="" if y else "the library's own")
-            error = {"xerr": 2 * ours["difference_se"], "lw": 1.2, "label": "" if y else "ours"}
-            ax.errorbar(ours["mean"], y, fmt="o", color="#0072B2", ms=8, **error)
-        quiet(ax)
-        ax.set_title(TITLES[library], loc="left", fontsize=11, fontweight="bold", color=INK)
+            ax.errorbar(ours["difference"], y, xerr=1.96 * ours["difference_se"], fmt="o", ms=8, lw=2, color="#0072B2")
+        _finish(ax, 0.0, TITLES[library])
     axes[0].set_yticks(range(len(metrics)), metrics)
     axes[0].set_ylim(len(metrics) - 0.5, -0.5)
-    axes[-1].legend(loc="lower right", fontsize=8, frameon=False, labelcolor=INK)
+    figure.supxlabel("right of 0: ours is better; an interval with 0: within chance", fontsize=9, color=INK)
     return figure
 
 
