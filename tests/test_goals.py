@@ -117,6 +117,10 @@ def test_clicks_are_those_of_the_first_labels(scores, rng):
         plain = get_objective("listnet").gradient_hessian(scores, revenue, SIZES)
         expected = [a + b for a, b in zip(corrected, plain, strict=True)]
         assert close(mixture.gradient_hessian(scores, labels, SIZES, **how), expected)
+        both = Mixture(["lambdamart", "ranknet"], normalize=False)
+        second = get_objective("ranknet").gradient_hessian(scores, clicks, SIZES, **how)
+        expected = [a + b for a, b in zip(corrected, second, strict=True)]
+        assert close(both.gradient_hessian(scores, clicks, SIZES, **how), expected)
         with pytest.raises(LTRError, match="does not take propensity"):
             get_objective("lambdamart[revenue]").gradient_hessian(scores, labels, SIZES, **how)
 

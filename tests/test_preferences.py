@@ -49,6 +49,9 @@ def test_gradient_and_hessian_are_those_of_the_definition(rng):
         found = objective.gradient_hessian(scores, y, group)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
         assert objective.reference_loss(scores, y) == pytest.approx(loss)
+        heavy = rng.uniform(0.5, 2.0, len(group))
+        found = objective.gradient_hessian(scores, y, group, weight=heavy)
+        np.testing.assert_allclose(found, np.repeat(heavy, group) * expected, rtol=1e-9, atol=1e-11)
 
 
 def test_same_bytes_for_any_threads_and_after_copies(rng):

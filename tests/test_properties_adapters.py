@@ -24,7 +24,7 @@ BY_THE_LIBRARY = (
 OF_CATBOOST = "LTRError", "All features are either constant", "All train targets are equal"  # in a CatBoostError
 objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 # every example is a training
-few = settings(max_examples=30) if settings.default.max_examples == 300 else settings()
+few = settings(max_examples=30) if settings.default.derandomize else settings()
 
 
 def features(data):

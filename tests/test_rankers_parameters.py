@@ -151,8 +151,10 @@ def test_lightgbm_s_own_arguments_of_fit():
 @pytest.mark.parametrize("column", ["kind", 10])
 def test_catboost_s_own_arguments_of_fit(column):
     X = pd.DataFrame(TRAIN.X).assign(kind=TRAIN.qid.astype(str)).rename(columns=str)
-    fitted = ranker("catboost").fit(X, TRAIN.y, qid=TRAIN.qid, cat_features=[column])
-    assert list(fitted.booster_.get_cat_feature_indices()) == [10]
+    X["colour"] = pd.Categorical(TRAIN.qid % 3)
+    for named, of_fit in ({}, {"cat_features": [column]}), ({"cat_features": [column]}, {}):
+        fitted = ranker("catboost", **named).fit(X, TRAIN.y, qid=TRAIN.qid, **of_fit)
+        assert list(fitted.booster_.get_cat_feature_indices()) == [10, 11]
 
 
 @pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be

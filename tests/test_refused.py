@@ -5,6 +5,7 @@ from pathlib import Path
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import xgboost as xgb
 from catboost import CatBoost, Pool
@@ -21,6 +22,7 @@ rng = np.random.default_rng(0)
 X, y, scores = rng.normal(size=(120, 3)), rng.integers(0, 3, 120).astype(float), rng.normal(size=120)
 dtrain, heavy = xgb.DMatrix(X, y, qid=qid), xgb.DMatrix(X, y, qid=qid, weight=np.ones(30))
 pool, table = Pool(X, y, group_id=qid), pd.DataFrame(X, columns=["a", "b", "revenue"]).assign(revenue=y)
+frame = pl.from_pandas(table)
 
 
 def xgb_train(data, objective="lambdamart", evals=False, **params):
