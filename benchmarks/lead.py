@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.folds import GENERATED
 from benchmarks.publish import pipe_table
-from benchmarks.summary import POOLED, Values, natives_in
+from benchmarks.summary import POOLED, Key, Values, natives_in
 from ltr_objectives.errors import LTRError
 from ltr_objectives.libraries import is_native
 from ltr_objectives.metrics.base import get_metric
@@ -25,9 +25,9 @@ CHOICES = NAMED, ON_VALI, OURS_ON_VALI
 EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
     "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. The native "
-    "objective is the one with the best vali value in each fold; before the last columns it is the one that is best on "
-    'these test queries. "Ours chosen on vali" is chosen as the native objective is, among all of ours. The best of '
-    "ours, too, was chosen on these test queries, which favours it."
+    "objective is the one with the best vali value in each fold. "
+    f"{BETTER} and {WORSE} mark p below {ALPHA:g} in the paired t-test, after Holm's correction over the column. "
+    '"Ours chosen on vali" is chosen as the native objective is, among all of ours.'
 )
 
 OBJECTIVES_TITLE = "**Each objective of ours, minus the native objective chosen on vali**"
@@ -56,24 +56,52 @@ def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
     return best.drop_duplicates(["data", "fold", "seed", "library", "metric", "label"]).sort_index()
 
 
-def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
+def over_seeds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Tabulate the standard errors of each lead, over test queries and over the seeds of its trainings.
+
+    Empty if there is one seed, or no native objective. The seeds of a fold give its variance.
+    """
+    named = [_is_named(*key) for key in zip(frame["label"], frame["metric"], strict=True)]
+    sides = pd.concat([frame[named].assign(label=NAMED), on_vali(frame)])
+    sides = sides[~sides["data"].str.startswith(GENERATED)]
+    records = []
+    for (data, library, metric), part in sides.groupby(["data", "library", "metric"], sort=False):
+        by = part.set_index(["fold", "seed", "label"])["values"].unstack()
+        if {NAMED, ON_VALI} <= set(by) and (count := part["seed"].nunique()) > 1:
+            gap = (by[NAMED] - by[ON_VALI]).unstack()
+            queries = np.concatenate([np.mean(list(of_fold), axis=0) for of_fold in gap.to_numpy()])
+            deviation = np.sqrt(gap.map(np.nansum).var(axis=1).sum() / count) / np.count_nonzero(~np.isnan(queries))
+            records.append({"data": data, "library": library, "metric": metric, "seeds": count,
+                            "over_queries": standard_error(queries), "over_seeds": deviation})  # fmt: skip
+    return pd.DataFrame.from_records(records)
+
+
+def lead(
+    values: Values, kinds: Mapping[str, str] | None = None, defaults: Mapping[Key, np.ndarray] | None = None
+) -> pd.DataFrame:
     """Tabulate each metric, library and kind of data, and all data; empty if the study lacks what our names give.
 
     Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
-    ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once.
-    ``on_test`` is from ``native``, the best on these test queries. ``behind`` is what ``best`` of ours has more.
-    ``on_vali`` is the best of ours on vali minus ``native`` chosen likewise; NaN if the study does not have it.
+    ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once;
+    ``p`` is that of the paired t-test after Holm's correction over the lines of a kind. ``on_test`` is from ``native``,
+    the best on these test queries. ``behind`` is what ``best`` of ours has more. ``on_vali`` is the best of ours on
+    vali minus ``native`` chosen likewise; NaN if the study does not have it. ``ours_at_defaults`` and
+    ``native_at_defaults`` are the shares of the trainings in which vali chose the library's ``defaults``.
     """
     blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
     labels: dict[tuple[str, str, str], str] = {}
+    shares: dict[tuple[str, str, str, str], np.ndarray] = {}
     for (data, library, label, metric), v in values.items():
         if library and data != POOLED:
             key = _plain(metric), library
             block = blocks.setdefault(key, {}).setdefault(data, {})
             block[label] = v
+            share = (defaults or {}).get((data, library, label, metric), np.array([np.nan]))
+            shares[(*key, data, label)] = share
             if _is_named(label, metric):
                 block[NAMED] = v
                 labels[(*key, data)] = label.replace("{metric}", key[0])
+                shares[(*key, data, NAMED)] = share
     records: list[dict[str, Any]] = []
     for (metric, library), by_set in blocks.items():
         by_set = {data: block for data, block in by_set.items() if {ON_VALI, NAMED} <= block.keys()}
@@ -94,17 +122,22 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
             difference, on_test, behind = (_gap(found, NAMED, other) for other in (ON_VALI, native, best))
             both = _gap(found, OURS_ON_VALI, ON_VALI) if OURS_ON_VALI in shared else (np.nan, np.nan)
             means, errors = zip(*(_gap([block], NAMED, ON_VALI) for block in found), strict=True)
+            at = {side: np.mean(np.concatenate([shares[metric, library, data, side] for data in sets]))
+                  for side in (NAMED, ON_VALI)}  # fmt: skip
             records.append({
                 "data": kind, "metric": metric, "library": library,
                 "ours": ", ".join(dict.fromkeys(labels[metric, library, data] for data in sets)),
                 "queries": sum(int((~np.isnan(b[NAMED] - b[ON_VALI])).sum()) for b in found),
                 "difference": difference[0], "se": difference[1],
+                "p": paired_p(*(np.concatenate([block[side] for block in found]) for side in (NAMED, ON_VALI))),
                 "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
                 "on_vali": both[0], "on_vali_se": both[1],
                 "native": native, "on_test": on_test[0], "on_test_se": on_test[1],
                 "best": best.replace("{metric}", metric), "behind": -behind[0], "behind_se": behind[1],
+                "ours_at_defaults": at[NAMED], "native_at_defaults": at[ON_VALI],
             })  # fmt: skip
-    return pd.DataFrame.from_records(records)
+    table = pd.DataFrame.from_records(records)
+    return table if table.empty else table.assign(p=_holm_within(table, "data"))
 
 
 def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -150,8 +183,7 @@ def against(label: str, parts: Mapping[str, Values]) -> pd.DataFrame:
                         "se": standard_error(gap), "p": paired_p(gap, np.zeros(len(gap))),
                     })  # fmt: skip
     table = pd.DataFrame.from_records(records)
-    table["p"] = table.groupby("objective")["p"].transform(lambda p: holm(list(p)))
-    return table
+    return table.assign(p=_holm_within(table, "objective"))
 
 
 def against_markdown(table: pd.DataFrame, label: str) -> str:
@@ -160,9 +192,7 @@ def against_markdown(table: pd.DataFrame, label: str) -> str:
     lines = [["", "metric", "library", *objectives]]
     for key, of in table.groupby(["part", "metric", "library"], sort=False):
         by = of.set_index("objective")
-        cells = [marked(_thousandths(row, "difference", "se"), mark(row["difference"], row["p"], ALPHA))
-                 for _, row in by.loc[objectives].iterrows()]  # fmt: skip
-        lines.append([*map(str, key), *cells])
+        lines.append([*map(str, key), *(_marked(row) for _, row in by.loc[objectives].iterrows())])
     title = f"**Each objective minus {label}, over all data sets**"
     return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * len(objectives)), AGAINST])
 
@@ -193,22 +223,21 @@ def markdown(table: pd.DataFrame) -> str:
     last = kinds[-1]
     head = ["metric", "library", "ours", *kinds]
     head += ["each data set once"] if last == POOLED else []
-    vali = bool(table["on_vali"].notna().all())
-    head += ["ours chosen on vali"] if vali else []
-    head += ["best native on test", "from it", "best of ours on test", "ahead of ours by"]
+    optional = [name for name in ("on_vali", "native_at_defaults") if table[name].notna().all()]
+    head += [{"on_vali": "ours chosen on vali", "native_at_defaults": "defaults chosen, native / ours"}[name]
+             for name in optional]  # fmt: skip
     lines = [head]
     for (metric, library), part in table.groupby(["metric", "library"], sort=False):
         by = part.set_index("data")
         row = by.loc[last] if last in by.index else by.iloc[-1]
         line = [str(metric), str(library), row["ours"]]
-        line += [_thousandths(by.loc[kind], "difference", "se") if kind in by.index else "" for kind in kinds]
+        line += [_marked(by.loc[kind]) if kind in by.index else "" for kind in kinds]
         line += [_thousandths(row, "by_set", "by_set_se")] if last == POOLED else []
-        line += [_thousandths(row, "on_vali", "on_vali_se")] if vali else []
-        line += [row["native"], _thousandths(row, "on_test", "on_test_se"), row["best"]]
-        lines.append([*line, _thousandths(row, "behind", "behind_se") if row["behind"] else ""])
-    right = [False] * 3 + [True] * (len(head) - 7) + [False, True, False, True]
+        line += [_thousandths(row, "on_vali", "on_vali_se")] if "on_vali" in optional else []
+        line += [f"{row['native_at_defaults']:.0%} / {row['ours_at_defaults']:.0%}"] if len(optional) > 1 else []
+        lines.append(line)
     title = "**What our names give, minus the library's best native objective**"
-    return "\n\n".join([title, pipe_table(lines, right), EXPLANATION])
+    return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * (len(head) - 3)), EXPLANATION])
 
 
 def objectives_markdown(table: pd.DataFrame) -> str:
@@ -222,6 +251,14 @@ def objectives_markdown(table: pd.DataFrame) -> str:
         found = [cells.loc[k] if (k := (label, *column)) in cells.index else None for column in columns]
         lines.append([label, *("" if row is None else _thousandths(row, "difference", "se") for row in found)])
     return "\n\n".join([OBJECTIVES_TITLE, pipe_table(lines, [False] + [True] * len(columns)), OBJECTIVES_EXPLANATION])
+
+
+def _holm_within(table: pd.DataFrame, column: str) -> pd.Series:
+    return table.groupby(column)["p"].transform(lambda p: holm(list(p)))
+
+
+def _marked(row: Any) -> str:
+    return marked(_thousandths(row, "difference", "se"), mark(row["difference"], row["p"], ALPHA))
 
 
 def _thousandths(row: Any, difference: str, error: str) -> str:

@@ -13,7 +13,7 @@ from typer import Option, echo
 from benchmarks.cells import write_whole
 from benchmarks.figures import lead_dots
 from benchmarks.lead import against as beside
-from benchmarks.lead import against_markdown, by_objective, lead, objectives_markdown, on_vali
+from benchmarks.lead import against_markdown, by_objective, lead, objectives_markdown, on_vali, over_seeds
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.provenance import provenance
 from benchmarks.publish import pipe_table
@@ -75,7 +75,10 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
     with replacing(out / "queries.parquet") as new:
         long_table(with_choice).to_parquet(new, index=False)
     files = [out / name for name in ("summary.md", "gaps.md", "queries.parquet")]
-    csv = {"summary": table, "lead": ours_named, "verdict": against, "chosen": settings_on_vali(frame)}
+    settings = settings_on_vali(pd.concat([frame, on_vali(frame)]))
+    csv = {
+        "summary": table, "lead": ours_named, "verdict": against, "chosen": settings, "seeds": over_seeds(frame)
+    }  # fmt: skip
     for name, found in csv.items():
         if not found.empty:
             files.append(out / f"{name}.csv")
@@ -90,11 +93,15 @@ def report(
 ) -> None:
     """Compare what our names give with the best native objectives, over one or several studies, by kind of data."""
     parts: dict[str, Values] = {}
+    defaults: dict[Any, np.ndarray] = {}
     document = provenance()
     for each in study:
         kind, _, folder = each.rpartition("=")
         document["versions"] |= json.loads((Path(folder) / "study.json").read_text())["versions"]
         long = pd.read_parquet(Path(folder) / "queries.parquet")
+        if (path := Path(folder) / "chosen.csv").exists():
+            for key, part in pd.read_csv(path).groupby(["data", "library", "label", "metric"], sort=False):
+                defaults[key] = part["params"].str.contains("settings=defaults", na=False).to_numpy()
         for key, part in long[long["data"] != POOLED].groupby(["data", "library", "objective", "metric"], sort=False):
             parts.setdefault(kind, {})[key] = part.sort_values("query")["value"].to_numpy()
     out.mkdir(parents=True, exist_ok=True)
@@ -106,7 +113,7 @@ def report(
     else:
         values = {key: v for part in parts.values() for key, v in part.items()}
         kinds = {key[0]: kind for kind, part in parts.items() if kind for key in part}
-        table, objectives = lead(values, kinds), by_objective(values, kinds)
+        table, objectives = lead(values, kinds, defaults), by_objective(values, kinds)
         require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
         write_csv(table, out / "lead.csv")
         write_csv(objectives, out / "objectives.csv")

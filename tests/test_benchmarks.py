@@ -1,5 +1,6 @@
 """Studies train each cell once and report what was found; benchmarks of speed write what they measured."""
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -282,13 +283,41 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
         part = {key: v for key, v in values.items() if key[0] == name}
         report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
         (tmp_path / name / "study.json").write_text(json.dumps({"versions": {name: "1"}}))
+        settings = [(*key, text) for key in part for text in ("settings=defaults", "", "", "leaves=7")]
+        columns = "data", "library", "label", "metric", "params"
+        pd.DataFrame(settings, columns=columns).to_csv(tmp_path / name / "chosen.csv")
     run("report", "--out", tmp_path, *(f"--study={kind}={tmp_path / name}" for name, kind in kinds.items()))
     assert (tmp_path / "lead.png").exists()
     assert json.loads((tmp_path / "study.json").read_text())["versions"].items() >= {(name, "1") for name in kinds}
     real = {key: v for key, v in values.items() if key[0] in kinds}
     read = pd.read_csv(tmp_path / "lead.csv")
     assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
-    pd.testing.assert_frame_equal(read, lead.lead(real, kinds), check_dtype=False)
+    defaults = dict.fromkeys(real, np.array([True, False, False, False]))
+    pd.testing.assert_frame_equal(read, lead.lead(real, kinds, defaults), check_dtype=False)
+    assert set(read["native_at_defaults"]) == set(read["ours_at_defaults"]) == {0.25}
+    p = [stats.ttest_1samp(sets_gap, 0).pvalue for sets_gap in gaps(real)]
+    assert read["p"][read["data"] == summary.POOLED].tolist() == pytest.approx([2 * min(p), max(*p, 2 * min(p))])
+
+
+def gaps(values):
+    for metric, ours in (("map", "yetiloss:gap"), ("auc", "yetiloss:{metric}")):
+        found = [[values[data, "lightgbm", label, metric] for data in SETS[:2]] for label in (ours, lead.ON_VALI)]
+        yield np.concatenate(found[0]) - np.concatenate(found[1])
+
+
+def test_seeds_have_a_standard_error_of_their_own():
+    lines = []
+    for fold, seed in itertools.product((0, 1), repeat=2):
+        ours = np.array(([0.5, 0.7], [0.6 - 0.1 * fold] * 2)[seed])
+        native = np.array(([0.4, 0.4], [0.1, 0.1])[seed])
+        lines += [("set", fold, seed, "lightgbm", label, "map", 0.5, values)
+                  for label, values in (("yetiloss:gap", ours), ("lambdarank", native))]  # fmt: skip
+    frame = pd.DataFrame(lines, columns=["data", "fold", "seed", "library", "label", "metric", "vali", "values"])
+    [row] = lead.over_seeds(frame).to_dict("records")
+    by_seed = np.array([[0.2, 0.5], [0.2, 0.4]])  # mean gaps, by fold
+    assert row["over_seeds"] == pytest.approx(np.sqrt((by_seed.var(axis=1, ddof=1) / 2).sum()) / 2)
+    assert row["over_queries"] == pytest.approx(stats.sem([0.3, 0.4, 0.25, 0.35]))
+    assert lead.over_seeds(frame[frame["seed"] == 0]).empty
 
 
 def test_objectives_chosen_on_vali_are_compared_on_both_sides_and_each_of_ours_over_the_libraries():
