@@ -12,10 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from benchmarks.summary import POOLED
 from ltr_objectives._files import replacing
-from ltr_objectives.registry import objective_for
-from ltr_objectives.workbench.contest import Line
 
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 COLOURS = {  # the same in every picture and notebook
@@ -65,48 +62,33 @@ def distinct(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-def beside_natives(lines: Iterable[Line]) -> Figure:
-    """Draw, for each library and metric, our default minus the library's best own objective, with its 95% interval."""
-    cells = {(x["library"], x["metric"], x["objective"]): x for x in lines}
-    libraries, metrics = (distinct(key[i] for key in cells) for i in range(2))
-    title = "Our default objective minus the library's best own, on test queries"
-    figure = blank(3.0 * len(libraries) + 0.6, 0.4 * len(metrics) + 1.4, title)
-    axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
-    for ax, library in zip(axes, libraries, strict=True):
-        for y, metric in enumerate(metrics):
-            ours = cells[library, metric, str(objective_for(metric))]
-            ax.errorbar(ours["difference"], y, xerr=1.96 * ours["difference_se"], fmt="o", ms=8, lw=2, color="#0072B2")
-        _finish(ax, 0.0, TITLES[library])
-    axes[0].set_yticks(range(len(metrics)), metrics)
-    axes[0].set_ylim(len(metrics) - 0.5, -0.5)
-    figure.supxlabel("right of 0: ours is better; an interval with 0: within chance", fontsize=9, color=INK)
-    return figure
+def lead_dots(table: pd.DataFrame, title: str) -> Figure:
+    """Draw the lead of our default objectives over native ones, in thousandths, with 95% intervals.
 
-
-def lead_dots(table: pd.DataFrame, out: Path) -> Path:
-    """Draw the lead of our default objectives over the native objective that vali chose.
-
-    Each metric has a row, each library a panel. Dots of the first kind of data are hollow.
+    Each metric has a row, each library a panel. Dots of the first of several kinds of data are hollow.
     """
-    table = table[table["data"] != POOLED]
     metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
     colours = colours_of(distinct(table["ours"]))
-    title = "Thousandths above the library's best objective"
-    figure = blank(4.6, 0.45 * len(metrics) + 1.7, title)
+    figure = blank(6.4, 0.45 * len(metrics) + 1.9, title)
     axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
-    looks: dict[str, Any] = {kind: {"mfc": "white" if kind == kinds[0] else None} for kind in kinds}
+    looks: dict[str, Any] = {kind: {"mfc": "white" if kind != kinds[-1] else None} for kind in kinds}
     for ax, library in zip(axes, libraries, strict=True):
         for _, each in table[table["library"] == library].iterrows():
             row = metrics.index(each["metric"]) + 0.26 * (kinds.index(each["data"]) - (len(kinds) - 1) / 2)
             look = {"color": colours[each["ours"]], **looks[each["data"]]}
             ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
-        _finish(ax, 0.0, TITLES[library])
+        ax.axvline(0.0, color=INK, lw=0.8)
+        ax.set_title(TITLES[library], loc="left", fontsize=11.5, fontweight="bold", color=INK)
+        quiet(ax)
+        ax.grid(axis="y", lw=0)
+        ax.grid(axis="x", color=PALE, lw=0.6)
+        ax.locator_params(axis="x", nbins=4)
     axes[0].set_yticks(range(len(metrics)), metrics)
     axes[0].set_ylim(len(metrics) - 0.5, -0.5)
     handles = [Line2D([], [], color=colour, lw=4, label=objective) for objective, colour in colours.items()]
     handles += [Line2D([], [], color=INK, marker="o", label=kind, **look) for kind, look in looks.items()]
     figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=9, frameon=False)
-    return write(figure, out / "lead.png")
+    return figure
 
 
 def seconds(results: Iterable[dict[str, Any]]) -> Figure:
@@ -129,13 +111,3 @@ def seconds(results: Iterable[dict[str, Any]]) -> Figure:
     ax.set_axis_off()
     ax.invert_yaxis()
     return figure
-
-
-def _finish(ax: Any, zero: float, title: str) -> None:
-    ax.axvline(zero, color=INK, lw=0.8)
-    ax.set_title(title, loc="left", fontsize=11.5, fontweight="bold", color=INK)
-    quiet(ax)
-    ax.grid(axis="y", lw=0)
-    ax.grid(axis="x", color=PALE, lw=0.6)
-    ax.tick_params(axis="x", labelsize=10)
-    ax.locator_params(axis="x", nbins=4)

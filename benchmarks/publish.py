@@ -36,7 +36,8 @@ def kernels(document: Document) -> Lines:
     lines = [["gradients of", "ours, ns a row", "the same for x86-64-v3", "against", "its, ns a row", "its / ours"]]
     for r in document["results"]:
         ours, baseline, its = (
-            _few(1e6 * r[key] / r["rows"]) if r.get(key) else "" for key in ("ours_ms", "baseline_ms", "reference_ms")
+            _few(1e6 * r[key] / r["rows"]) if (r.get(key) or 0.0) > 0.0 else ""
+            for key in ("ours_ms", "baseline_ms", "reference_ms")
         )
         lines.append([r["what"], ours, baseline, r["against"], its, f"{r['ratio']:.1f}"])
     return lines
@@ -163,13 +164,11 @@ def block(name: str, results: Path) -> str:
         paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
         first = next(i for i, text in enumerate(paragraphs) if text.startswith(PARTS[part]))
         body = "\n\n".join(paragraphs[first : first + 3])
-        command = f"Command: `benchmarks/results/{folder}/study.json`"
     else:
         document = json.loads((results / f"{folder}.json").read_text())
         body = pipe_table(TABLES[name](document))
-        command = f"`{document['command']}`"
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
-    return f"\n{body}\n\n{command}; {versions}.\n\n"
+    return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"
 
 
 def published(text: str, results: Path) -> str:
