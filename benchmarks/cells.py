@@ -51,9 +51,9 @@ class Cell:
     def compute(self) -> Record:
         """Train and evaluate."""
         fold, threads = load(self.fold), self.budget.threads
-        on_train, on_test = queries_of(fold.train), queries_of(fold.test)
+        on_test = queries_of(fold.test)
         record: Record = asdict(self) | {"seconds": 0.0}
-        record |= {name: {} for name in ("test", "vali", "train", "trees", "curves")}
+        record |= {name: {} for name in ("test", "vali", "trees", "curves")}
         metrics = [get_metric(name) for name in self.metrics]
         if self.objective == CONSTANT:
             constant = np.zeros(on_test.rows)
@@ -68,11 +68,10 @@ class Cell:
             name, curve = str(metric), list(ranker.evals_result_["validation_0"][str(metric)])
             trees = best_round(curve, self.budget.patience)
             cut = {first: (0, trees) if first == "iteration_range" else trees}
-            scores = [np.asarray(ranker.predict(part.X, **cut), np.float64) for part in (fold.train, fold.test)]
+            scores = np.asarray(ranker.predict(fold.test.X, **cut), np.float64)
             record["trees"][name], record["vali"][name] = trees, curve[trees - 1]
             record["curves"][name] = numbers(curve)
-            record["train"][name] = metric.mean(on_train, scores[0], n_threads=threads)
-            record["test"][name] = numbers(metric.values(on_test, scores[1], n_threads=threads))
+            record["test"][name] = numbers(metric.values(on_test, scores, n_threads=threads))
         return record
 
 

@@ -23,7 +23,6 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
     "lead": "**What our names give",
     "objectives": "**Each objective",
-    "all": "**All of ours",
 }
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 NUMBER = re.compile(r"(more than )?[+-]?\d[\d,.]*( \(.+\))?")  # perhaps with an error or a range
@@ -155,7 +154,7 @@ def save(name: str, document: Document, out: Path, console: Console) -> None:
 def block(name: str, results: Path) -> str:
     """Return the table called ``name``, and how it was made.
 
-    A study is a folder with the tables of ``PARTS``, such as ``search/all``. ``scaling/long`` is a second table of
+    A study is a folder with the tables of ``PARTS``, such as ``real/lead``. ``scaling/long`` is a second table of
     ``scaling.json``.
     """
     folder, _, part = name.partition("/")

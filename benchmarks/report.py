@@ -18,14 +18,13 @@ from benchmarks.lead import against_markdown, by_objective, lead, objectives_mar
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.provenance import provenance
 from benchmarks.publish import pipe_table
-from benchmarks.summary import POOLED, Values, block_of, by_query, chosen, natives_in, summary, whole_of
+from benchmarks.summary import POOLED, Values, by_query, chosen, summary
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
-from ltr_objectives.libraries import named
-from ltr_objectives.statistics import BETTER, WORSE, best_of, mark, rank
+from ltr_objectives.statistics import BETTER, WORSE
 from ltr_objectives.workbench.contest import ALPHA, CAPTION, OWN_BEST, rows_of
 from ltr_objectives.workbench.tables import write_csv
-from ltr_objectives.workbench.texts import marked, p_of, show, signed
+from ltr_objectives.workbench.texts import show
 
 STUDY = (
     "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
@@ -33,27 +32,17 @@ STUDY = (
 BESIDE = (
     "Compare every objective with this label instead, by KIND: metrics, libraries and kinds are one family of tests."
 )
-EXPLANATION = (
-    "Differences from the library's best native objective by this metric, with standard errors over test queries in "
-    "brackets. p is that of the paired t-test, after Holm's correction over all of ours in the library; {0} and {1} "
-    "mark p below {2:g}. Both the best native objective and the best of ours were chosen on these test queries. The "
-    "choice among all of ours makes the difference too large; p accounts for that."
-)
-NOTE = (
-    "Train value of the model at its early stop on vali; in brackets train value minus test value. Means over folds "
-    "and seeds."
-)
 
 
 def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> list[Path]:
     """Print the tables, and write them as markdown, CSV and parquet.
 
-    ``summary`` has every data set, ``verdict`` ours against the best native objectives, and ``queries`` the value of
-    each test query.
+    ``summary`` has every data set, ``lead`` what our names give against native objectives, and ``queries`` the value
+    of each test query.
     """
     frame = chosen(results)
     values = by_query(frame)
-    table, against, gaps = summary(values), verdict(values), gap_values(frame)
+    table = summary(values)
     metrics = list(dict.fromkeys(frame["metric"]))
     caption = CAPTION.format(BETTER, WORSE, ALPHA, OWN_BEST)
     texts = []
@@ -68,18 +57,14 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
     console.print(caption)
     with_choice = values | by_query(on_vali(frame))
     ours_named = lead(with_choice)
-    texts = ["" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against), *texts, caption]
+    texts = ["" if ours_named.empty else lead_markdown(ours_named), *texts, caption]
     with replacing(out / "summary.md") as new:
         new.write_text("\n\n".join(filter(None, texts)) + "\n")
-    with replacing(out / "gaps.md") as new:
-        new.write_text(gap_table(gaps))
     with replacing(out / "queries.parquet") as new:
         long_table(with_choice).to_parquet(new, index=False)
-    files = [out / name for name in ("summary.md", "gaps.md", "queries.parquet")]
+    files = [out / name for name in ("summary.md", "queries.parquet")]
     settings = settings_on_vali(pd.concat([frame, on_vali(frame)]))
-    csv = {
-        "summary": table, "lead": ours_named, "verdict": against, "chosen": settings, "seeds": over_seeds(frame)
-    }  # fmt: skip
+    csv = {"summary": table, "lead": ours_named, "chosen": settings, "seeds": over_seeds(frame)}
     for name, found in csv.items():
         if not found.empty:
             files.append(out / f"{name}.csv")
@@ -142,71 +127,6 @@ def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
         return frame[:0]
     return frame[["data", "fold", "seed", "library", "label", "metric", *columns, "vali"]]
-
-
-def verdict(values: Values) -> pd.DataFrame:
-    """Return one line per library, metric and objective of ours: difference from the best native one, its error, and p.
-
-    Several data sets are pooled. ``best`` marks the largest mean among ours.
-    """
-    whole = whole_of(values)
-    records: list[dict[str, Any]] = []
-    for library, metric in dict.fromkeys((k[1], k[3]) for k in values if k[1] and k[0] == whole):
-        block = block_of(values, whole, library, metric)
-        natives = natives_in(block, library)
-        ours = {label: v for label, v in block.items() if label not in natives}
-        rival, best = best_of(natives), best_of(ours)
-        if not rival or not best:
-            continue
-        native, *rows = rank({rival: natives[rival], **ours}, reference=rival)
-        for row in rows:
-            records.append({
-                "data": whole, "library": library, "metric": metric, "objective": row.objective,
-                "best": row.objective == best, "mean": row.mean, "native": rival, "native_mean": native.mean,
-                "difference": row.difference, "se": row.difference_se, "p": row.p,
-            })  # fmt: skip
-    return pd.DataFrame.from_records(records)
-
-
-def verdict_markdown(table: pd.DataFrame) -> str:
-    """Return all of ours against each library's best native objective; empty without natives or without ours."""
-    if table.empty:
-        return ""
-    metrics = list(dict.fromkeys(table["metric"]))
-    every = [["library", "objective", *metrics]]
-    for (library, objective), part in table.groupby(["library", "objective"], sort=False):
-        by = part.set_index("metric")
-        cells = [f"{_difference(by.loc[m])}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
-        every.append([str(library), str(objective), *cells])
-    title = f"**All of ours, {table['data'].iloc[0]}**"
-    return "\n\n".join([title, _table(every), EXPLANATION.format(BETTER, WORSE, ALPHA)])
-
-
-def _difference(row: Any) -> str:
-    return marked(signed(row["difference"], row["se"]), mark(row["difference"], row["p"], ALPHA))
-
-
-def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate train value, gap and its error over folds and seeds, by data set, library, label and metric."""
-    part = frame[frame["library"] != ""]
-    test = part["values"].map(np.nanmean)
-    each = part.assign(train=part["train"].astype(float), value=part["train"].astype(float) - test)
-    by = each.groupby(["data", "library", "label", "metric"], sort=False)
-    return by.agg(train=("train", "mean"), value=("value", "mean"), se=("value", "sem")).reset_index()
-
-
-def gap_table(table: pd.DataFrame) -> str:
-    """Return the gaps as Markdown, a table for each data set."""
-    metrics = list(dict.fromkeys(table["metric"]))
-    texts = []
-    for data, block in table.groupby("data", sort=False):
-        lines = [["library", "objective", *metrics]]
-        for (library, label), rows in block.groupby(["library", "label"], sort=False):
-            by = rows.set_index("metric")
-            cells = [f"{by.loc[m, 'train']:.4f} ({by.loc[m, 'value']:.4f})" if m in by.index else "" for m in metrics]
-            lines.append([str(library), named(str(library), str(label)), *cells])
-        texts.append(f"**Generalisation, {data}**\n\n{_table(lines)}")
-    return "\n\n".join([*texts, NOTE]) + "\n"
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:

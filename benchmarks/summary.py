@@ -24,7 +24,7 @@ def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
                 "metric": metric, "learning_rate": r["budget"]["learning_rate"],
                 "params": " ".join(f"{name}={value}" for name, value in settings_of(r["budget"])),
-                "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0), "values": np.array(values, float),
+                "vali": r["vali"].get(metric, 0.0), "values": np.array(values, float),
             })  # fmt: skip
     frame = pd.DataFrame.from_records(lines)
     keys = ["data", "fold", "seed", "library", "label", "metric"]

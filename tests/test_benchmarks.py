@@ -190,7 +190,7 @@ def test_with_several_metrics_each_stops_where_it_would_have_alone(library):
     together = cell.compute()
     for metric in metrics:
         alone = replace(cell, metrics=(metric,)).compute()
-        for field in ("trees", "vali", "train", "test"):
+        for field in ("trees", "vali", "test"):
             assert together[field][metric] == alone[field][metric]
     assert len(set(together["trees"].values())) > 1
 
@@ -209,7 +209,7 @@ def test_a_smoothed_metric_is_the_mean_over_noisy_scores(library):
 
 def record(label, values, *, fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
     return {"fold": [data, fold, seed], "library": "lightgbm", "label": label, "seconds": 1.0, "trees": {"map": 3},
-            "train": {"map": 0.9}, "vali": {"map": vali}, "budget": {"learning_rate": rate},
+            "vali": {"map": vali}, "budget": {"learning_rate": rate},
             "test": {"map": values}}  # fmt: skip
 
 
@@ -234,12 +234,6 @@ def test_incomplete_sets_are_left_out_and_pooling_takes_objectives_of_all_sets()
     assert ("set", "lightgbm", "b", "map") not in values
     assert values[summary.POOLED, "lightgbm", "a", "map"].tolist() == [0.1, 0.2, 0.5]
     assert (summary.POOLED, "lightgbm", "b", "map") not in values
-
-
-def test_gaps_are_train_less_test():
-    found = report.gap_values(summary.chosen([record("a", [0.1, 0.2]), record("a", [0.4], fold="Fold2")]))
-    assert found[["train", "value", "se"]].to_numpy().tolist() == [pytest.approx([0.9, 0.625, stats.sem([0.75, 0.5])])]
-    assert "| lightgbm | a | 0.9000 (0.6250) |" in report.gap_table(found)
 
 
 def named_values(metrics=("map", "auc")):
@@ -345,22 +339,6 @@ def test_the_native_objective_of_a_fold_is_that_with_the_best_vali_value():
     found = lead.on_vali(frame)
     assert found["vali"].tolist() == [0.4, 0.5, 0.3]
     assert found["label"].tolist() == [lead.ON_VALI, lead.OURS_ON_VALI, lead.ON_VALI]
-
-
-def test_the_verdict_corrects_for_the_number_of_ours():
-    values = {key: v for key, v in named_values(("map",)).items() if key[0] == "MQ2008" and key[2] != lead.ON_VALI}
-    table = report.verdict(values).set_index("objective")  # neither natives nor libraries without ours
-    assert list(table.index) == ["yetiloss:gap", "yetiloss:{metric}", "queryrmse"]
-    assert (set(table["native"]), table["best"].tolist()) == ({"rank_xendcg"}, [False, True, False])
-    [base] = pooled(values, "rank_xendcg", sets=SETS[:1])
-    raw = {label: stats.ttest_rel(pooled(values, label, sets=SETS[:1])[0], base).pvalue for label in table.index}
-    smallest, middle, largest = sorted(raw, key=raw.get)
-    assert table["p"][smallest] == pytest.approx(3 * raw[smallest])
-    assert table["p"][middle] == pytest.approx(max(3 * raw[smallest], 2 * raw[middle]))
-    assert table["p"][largest] == pytest.approx(max(2 * raw[middle], raw[largest]))
-    assert "▼" in report.verdict_markdown(table.reset_index())
-    natives = {k: v for k, v in values.items() if k[2] in ("lambdarank", "rank_xendcg")}
-    assert report.verdict_markdown(report.verdict(natives)) == ""
 
 
 def test_published_tables_are_those_of_the_results_and_a_block_alone_is_replaced():
