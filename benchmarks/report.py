@@ -80,10 +80,12 @@ def report(
     """Compare what our names give with the best native objectives, over one or several studies, by kind of data."""
     parts: dict[str, Values] = {}
     defaults: dict[Any, np.ndarray] = {}
-    document = provenance()
+    document = provenance() | {"studies": {}}
     for each in study:
         kind, _, folder = each.rpartition("=")
-        document["versions"] |= json.loads((Path(folder) / "study.json").read_text())["versions"]
+        of = json.loads((Path(folder) / "study.json").read_text())
+        document["versions"] |= of["versions"]
+        document["studies"][Path(folder).name] = of["command"]
         long = pd.read_parquet(Path(folder) / "queries.parquet")
         if (path := Path(folder) / "chosen.csv").exists():
             for key, part in pd.read_csv(path).groupby(["data", "library", "label", "metric"], sort=False):

@@ -276,13 +276,15 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
         (tmp_path / name).mkdir()
         part = {key: v for key, v in values.items() if key[0] == name}
         report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
-        (tmp_path / name / "study.json").write_text(json.dumps({"versions": {name: "1"}}))
+        (tmp_path / name / "study.json").write_text(json.dumps({"command": f"of {name}", "versions": {name: "1"}}))
         settings = [(*key, text) for key in part for text in ("settings=defaults", "", "", "leaves=7")]
         columns = "data", "library", "label", "metric", "params"
         pd.DataFrame(settings, columns=columns).to_csv(tmp_path / name / "chosen.csv")
     run("report", "--out", tmp_path, *(f"--study={kind}={tmp_path / name}" for name, kind in kinds.items()))
     assert (tmp_path / "lead.png").exists()
-    assert json.loads((tmp_path / "study.json").read_text())["versions"].items() >= {(name, "1") for name in kinds}
+    written = json.loads((tmp_path / "study.json").read_text())
+    assert written["versions"].items() >= {(name, "1") for name in kinds}
+    assert written["studies"] == {name: f"of {name}" for name in kinds}
     real = {key: v for key, v in values.items() if key[0] in kinds}
     read = pd.read_csv(tmp_path / "lead.csv")
     assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
