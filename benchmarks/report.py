@@ -128,7 +128,8 @@ def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
     columns = ["learning_rate", "params"]
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
         return frame[:0]
-    return frame[["data", "fold", "seed", "library", "label", "metric", *columns, "vali"]]
+    named = frame.assign(fold=[Path(place).name for place in frame["fold"]])
+    return named[["data", "fold", "seed", "library", "label", "metric", *columns, "vali"]]
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:
