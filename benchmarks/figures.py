@@ -65,7 +65,7 @@ def distinct(items: Iterable[Any]) -> list[Any]:
 def lead_dots(table: pd.DataFrame, title: str) -> Figure:
     """Draw the lead of our default objectives over native ones, in thousandths, with 95% intervals.
 
-    Each metric has a row, each library a panel. Dots of the first of several kinds of data are hollow.
+    Each metric has a row, each library a panel. Dots of all kinds of data but the last are hollow.
     """
     metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
     colours = colours_of(distinct(table["ours"]))

@@ -63,12 +63,16 @@ def over_seeds(frame: pd.DataFrame) -> pd.DataFrame:
     """
     named = [_is_named(*key) for key in zip(frame["label"], frame["metric"], strict=True)]
     sides = pd.concat([frame[named].assign(label=NAMED), on_vali(frame)])
-    sides = sides[~sides["data"].str.startswith(GENERATED)]
+    sides = sides[~sides["data"].str.startswith(GENERATED)].drop_duplicates(
+        ["data", "fold", "seed", "library", "metric", "label"]
+    )
     records = []
     for (data, library, metric), part in sides.groupby(["data", "library", "metric"], sort=False):
-        by = part.set_index(["fold", "seed", "label"])["values"].unstack()
+        by = part.set_index(["fold", "seed", "label"])["values"].unstack().dropna()
         if {NAMED, ON_VALI} <= set(by) and (count := part["seed"].nunique()) > 1:
             gap = (by[NAMED] - by[ON_VALI]).unstack()
+            if gap.isna().to_numpy().any():  # a training failed
+                continue
             queries = np.concatenate([np.mean(list(of_fold), axis=0) for of_fold in gap.to_numpy()])
             deviation = np.sqrt(gap.map(np.nansum).var(axis=1).sum() / count) / np.count_nonzero(~np.isnan(queries))
             records.append({"data": data, "library": library, "metric": metric, "seeds": count,
@@ -234,7 +238,11 @@ def markdown(table: pd.DataFrame) -> str:
         line += [_marked(by.loc[kind]) if kind in by.index else "" for kind in kinds]
         line += [_thousandths(row, "by_set", "by_set_se")] if last == POOLED else []
         line += [_thousandths(row, "on_vali", "on_vali_se")] if "on_vali" in optional else []
-        line += [f"{row['native_at_defaults']:.0%} / {row['ours_at_defaults']:.0%}"] if len(optional) > 1 else []
+        line += (
+            [f"{row['native_at_defaults']:.0%} / {row['ours_at_defaults']:.0%}"]
+            if "native_at_defaults" in optional
+            else []
+        )
         lines.append(line)
     title = "**What our names give, minus the library's best native objective**"
     return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * (len(head) - 3)), EXPLANATION])

@@ -85,13 +85,15 @@ def report(
         kind, _, folder = each.rpartition("=")
         of = json.loads((Path(folder) / "study.json").read_text())
         document["versions"] |= of["versions"]
+        require(Path(folder).name not in document["studies"], f"two studies are called {Path(folder).name}; rename one")
         document["studies"][Path(folder).name] = of["command"]
         long = pd.read_parquet(Path(folder) / "queries.parquet")
         if (path := Path(folder) / "chosen.csv").exists():
             for key, part in pd.read_csv(path).groupby(["data", "library", "label", "metric"], sort=False):
                 defaults[key] = part["params"].str.contains("settings=defaults", na=False).to_numpy()
         for key, part in long[long["data"] != POOLED].groupby(["data", "library", "objective", "metric"], sort=False):
-            parts.setdefault(kind, {})[key] = part.sort_values("query")["value"].to_numpy()
+            require(key not in parts.setdefault(kind, {}), f"two studies of one kind have {', '.join(key)}")
+            parts[kind][key] = part.sort_values("query")["value"].to_numpy()
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / "study.json", document, indent=1)
     if against:

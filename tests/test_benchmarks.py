@@ -272,12 +272,13 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     assert table.loc[(summary.POOLED, "map"), "queries"] == 180
     assert table.loc[("generated data", "auc"), "ours"] == "yetiloss:auc"
     kinds = dict(zip(SETS, ("search", "medicine"), strict=False))
+    at_defaults = ("settings=defaults", "settings=defaults"), ("settings=defaults", "")
     for name in kinds:
         (tmp_path / name).mkdir()
         part = {key: v for key, v in values.items() if key[0] == name}
         report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
         (tmp_path / name / "study.json").write_text(json.dumps({"command": f"of {name}", "versions": {name: "1"}}))
-        settings = [(*key, text) for key in part for text in ("settings=defaults", "", "", "leaves=7")]
+        settings = [(*key, text) for key in part for text in (*at_defaults[key[2] == lead.ON_VALI], "", "leaves=7")]
         columns = "data", "library", "label", "metric", "params"
         pd.DataFrame(settings, columns=columns).to_csv(tmp_path / name / "chosen.csv")
     run("report", "--out", tmp_path, *(f"--study={kind}={tmp_path / name}" for name, kind in kinds.items()))
@@ -288,9 +289,10 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     real = {key: v for key, v in values.items() if key[0] in kinds}
     read = pd.read_csv(tmp_path / "lead.csv")
     assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
-    defaults = dict.fromkeys(real, np.array([True, False, False, False]))
+    defaults = {key: np.array([True, key[2] != lead.ON_VALI, False, False]) for key in real}
     pd.testing.assert_frame_equal(read, lead.lead(real, kinds, defaults), check_dtype=False)
-    assert set(read["native_at_defaults"]) == set(read["ours_at_defaults"]) == {0.25}
+    assert (set(read["native_at_defaults"]), set(read["ours_at_defaults"])) == ({0.25}, {0.5})
+    assert "| 25% / 50% |" in (tmp_path / "summary.md").read_text()
     p = [stats.ttest_1samp(sets_gap, 0).pvalue for sets_gap in gaps(real)]
     assert read["p"][read["data"] == summary.POOLED].tolist() == pytest.approx([2 * min(p), max(*p, 2 * min(p))])
 
@@ -314,6 +316,10 @@ def test_seeds_have_a_standard_error_of_their_own():
     assert row["over_seeds"] == pytest.approx(np.sqrt((by_seed.var(axis=1, ddof=1) / 2).sum()) / 2)
     assert row["over_queries"] == pytest.approx(stats.sem([0.3, 0.4, 0.25, 0.35]))
     assert lead.over_seeds(frame[frame["seed"] == 0]).empty
+    assert lead.over_seeds(frame.drop(index=0)).empty  # a training failed
+    both = pd.concat([frame, frame[frame["label"] == "yetiloss:gap"].assign(label="yetiloss:{metric}")])
+    [same] = lead.over_seeds(both.assign(metric="gap")).to_dict("records")  # for which our names give either
+    assert same == row | {"metric": "gap"}
 
 
 def test_objectives_chosen_on_vali_are_compared_on_both_sides_and_each_of_ours_over_the_libraries():
