@@ -67,7 +67,8 @@ def lead_dots(table: pd.DataFrame, title: str) -> Figure:
 
     Each metric has a row, each library a panel. Dots of all kinds of data but the last are hollow.
     """
-    metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
+    metrics, kinds = distinct(table["metric"]), distinct(table["data"])
+    libraries = [library for library in TITLES if library in set(table["library"])]
     colours = colours_of(distinct(table["ours"]))
     figure = blank(6.4, 0.45 * len(metrics) + 1.9, title)
     axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]

@@ -26,13 +26,13 @@ EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
     "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. The native "
     "objective is the one with the best vali value in each fold. "
-    f"{BETTER} and {WORSE} mark p below {ALPHA:g} in the paired t-test, after Holm's correction over the column. "
-    '"Ours chosen on vali" is chosen as the native objective is, among all of ours.'
+    f"In the columns of data {BETTER} and {WORSE} mark p below {ALPHA:g} in the paired t-test, after Holm's correction "
+    'over the column. "Ours chosen on vali" is chosen as the native objective is, among all of ours.'
 )
 
 OBJECTIVES_TITLE = "**Each objective of ours, minus the native objective chosen on vali**"
 OBJECTIVES_EXPLANATION = (
-    "Thousandths, means over the three libraries, with standard errors over test queries in brackets. `{metric}` is "
+    "Thousandths, means over the libraries, with standard errors over test queries in brackets. `{metric}` is "
     "the metric of the column. The best in the mean over the metrics comes first. In this mean each query on which the "
     "objective was compared counts once, so data with more queries count more."
 )

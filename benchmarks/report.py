@@ -66,9 +66,11 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
     settings = settings_on_vali(pd.concat([frame, on_vali(frame)]))
     csv = {"summary": table, "lead": ours_named, "chosen": settings, "seeds": over_seeds(frame)}
     for name, found in csv.items():
+        path = out / f"{name}.csv"
+        path.unlink(missing_ok=True)  # of an earlier run, with other objectives
         if not found.empty:
-            files.append(out / f"{name}.csv")
-            write_csv(found, files[-1])
+            write_csv(found, path)
+            files.append(path)
     return files
 
 
@@ -95,7 +97,6 @@ def report(
             require(key not in parts.setdefault(kind, {}), f"two studies of one kind have {', '.join(key)}")
             parts[kind][key] = part.sort_values("query")["value"].to_numpy()
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / "study.json", document, indent=1)
     if against:
         table = beside(against, parts)
         write_csv(table, out / "against.csv")
@@ -104,7 +105,8 @@ def report(
         values = {key: v for part in parts.values() for key, v in part.items()}
         kinds = {key[0]: kind for kind, part in parts.items() if kind for key in part}
         table, objectives = lead(values, kinds, defaults), by_objective(values, kinds)
-        require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
+        need = "native objectives, and what objective_for names for a metric, such as yetiloss:gap for map"
+        require(not table.empty, f"the studies need {need}")
         write_csv(table, out / "lead.csv")
         write_csv(objectives, out / "objectives.csv")
         text = lead_markdown(table) + "\n\n" + objectives_markdown(objectives)
@@ -112,6 +114,7 @@ def report(
             table[table["data"] != POOLED], "Thousandths above the library's best objective, with 95% intervals"
         )
         echo(f"written: {draw(picture, out / 'lead.png')}")
+    write_whole(out / "study.json", document, indent=1)
     with replacing(out / "summary.md") as new:
         new.write_text(text + "\n")
     echo(text)
