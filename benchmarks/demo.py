@@ -55,9 +55,6 @@ def demo(
     table = pd.DataFrame(lines)
     write_csv(table, out / "demo.csv")
     ours = table[table["objective"] == table["metric"].map(lambda metric: str(objective_for(metric)))]
-    picture = lead_dots(
-        ours.assign(ours=ours["objective"], se=ours["difference_se"]),
-        "Thousandths above the library's best objective on test queries, with 95% intervals",
-    )
+    picture = lead_dots(ours.assign(ours=ours["objective"], se=ours["difference_se"]))
     files = [out / "demo.csv", write(picture, out / "demo.png")]
     console.print("written: " + ", ".join(os.fspath(file) for file in files))

@@ -62,7 +62,7 @@ def distinct(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-def lead_dots(table: pd.DataFrame, title: str) -> Figure:
+def lead_dots(table: pd.DataFrame) -> Figure:
     """Draw the lead of our default objectives over native ones, in thousandths, with 95% intervals.
 
     Each metric has a row, each library a panel. Dots of all kinds of data but the last are hollow.
@@ -70,6 +70,7 @@ def lead_dots(table: pd.DataFrame, title: str) -> Figure:
     metrics, kinds = distinct(table["metric"]), distinct(table["data"])
     libraries = [library for library in TITLES if library in set(table["library"])]
     colours = colours_of(distinct(table["ours"]))
+    title = "Thousandths above the library's best objective, with 95% intervals"
     figure = blank(6.4, 0.45 * len(metrics) + 1.9, title)
     axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
     looks: dict[str, Any] = {kind: {"mfc": "white" if kind != kinds[-1] else None} for kind in kinds}

@@ -110,9 +110,7 @@ def report(
         write_csv(table, out / "lead.csv")
         write_csv(objectives, out / "objectives.csv")
         text = lead_markdown(table) + "\n\n" + objectives_markdown(objectives)
-        picture = lead_dots(
-            table[table["data"] != POOLED], "Thousandths above the library's best objective, with 95% intervals"
-        )
+        picture = lead_dots(table[table["data"] != POOLED])
         echo(f"written: {draw(picture, out / 'lead.png')}")
     write_whole(out / "study.json", document, indent=1)
     with replacing(out / "summary.md") as new:
