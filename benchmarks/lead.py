@@ -74,7 +74,8 @@ def over_seeds(frame: pd.DataFrame) -> pd.DataFrame:
             if gap.isna().to_numpy().any():  # a training failed
                 continue
             queries = np.concatenate([np.mean(list(of_fold), axis=0) for of_fold in gap.to_numpy()])
-            deviation = np.sqrt(gap.map(np.nansum).var(axis=1).sum() / count) / np.count_nonzero(~np.isnan(queries))
+            sums = np.array([[np.nansum(each) for each in of_fold] for of_fold in gap.to_numpy()])
+            deviation = np.sqrt(sums.var(axis=1, ddof=1).sum() / count) / np.count_nonzero(~np.isnan(queries))
             records.append({"data": data, "library": library, "metric": metric, "seeds": count,
                             "over_queries": standard_error(queries), "over_seeds": deviation})  # fmt: skip
     return pd.DataFrame.from_records(records)
