@@ -9,13 +9,13 @@ import pandas as pd
 
 from benchmarks.folds import GENERATED
 from benchmarks.publish import pipe_table
-from benchmarks.summary import POOLED, Key, Values, natives_in
+from benchmarks.summary import POOLED, Key, Values
 from ltr_objectives.errors import LTRError
 from ltr_objectives.libraries import is_native
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
-from ltr_objectives.statistics import BETTER, WORSE, best_of, holm, mark, paired_p, standard_error
+from ltr_objectives.statistics import BETTER, WORSE, holm, mark, paired_p, standard_error
 from ltr_objectives.workbench.contest import ALPHA
 from ltr_objectives.workbench.texts import marked, signed
 
@@ -88,9 +88,8 @@ def lead(
 
     Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
     ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once;
-    ``p`` is that of the paired t-test after Holm's correction over the lines of a kind. ``on_test`` is from ``native``,
-    the best on these test queries. ``behind`` is what ``best`` of ours has more. ``on_vali`` is the best of ours on
-    vali minus ``native`` chosen likewise; NaN if the study does not have it. ``ours_at_defaults`` and
+    ``p`` is that of the paired t-test after Holm's correction over the lines of a kind. ``on_vali`` is the best of ours
+    on vali minus the native objective chosen likewise; NaN if the study does not have it. ``ours_at_defaults`` and
     ``native_at_defaults`` are the shares of the trainings in which vali chose the library's ``defaults``.
     """
     blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
@@ -112,11 +111,7 @@ def lead(
         by_set = {data: block for data, block in by_set.items() if {ON_VALI, NAMED} <= block.keys()}
         if not by_set:
             continue
-        shared = [label for label in next(iter(by_set.values())) if all(label in b for b in by_set.values())]
-        whole = {label: np.concatenate([b[label] for b in by_set.values()]) for label in shared}
-        natives = natives_in(whole, library)
-        native = best_of(natives)
-        best = best_of({k: v for k, v in whole.items() if k not in natives and k not in CHOICES})
+        chosen = all(OURS_ON_VALI in block for block in by_set.values())
         parts: dict[str, list[str]] = {}
         for data in by_set:
             parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(data)
@@ -124,8 +119,8 @@ def lead(
             parts[POOLED] = list(by_set)
         for kind, sets in parts.items():
             found = [by_set[data] for data in sets]
-            difference, on_test, behind = (_gap(found, NAMED, other) for other in (ON_VALI, native, best))
-            both = _gap(found, OURS_ON_VALI, ON_VALI) if OURS_ON_VALI in shared else (np.nan, np.nan)
+            difference = _gap(found, NAMED, ON_VALI)
+            both = _gap(found, OURS_ON_VALI, ON_VALI) if chosen else (np.nan, np.nan)
             means, errors = zip(*(_gap([block], NAMED, ON_VALI) for block in found), strict=True)
             at = {side: np.mean(np.concatenate([shares[metric, library, data, side] for data in sets]))
                   for side in (NAMED, ON_VALI)}  # fmt: skip
@@ -137,8 +132,6 @@ def lead(
                 "p": paired_p(*(np.concatenate([block[side] for block in found]) for side in (NAMED, ON_VALI))),
                 "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
                 "on_vali": both[0], "on_vali_se": both[1],
-                "native": native, "on_test": on_test[0], "on_test_se": on_test[1],
-                "best": best.replace("{metric}", metric), "behind": -behind[0], "behind_se": behind[1],
                 "ours_at_defaults": at[NAMED], "native_at_defaults": at[ON_VALI],
             })  # fmt: skip
     table = pd.DataFrame.from_records(records)

@@ -67,12 +67,6 @@ def by_query(frame: pd.DataFrame) -> Values:
     return found
 
 
-def whole_of(values: Values) -> str:
-    """Return the name of the pooled data sets, or of the only one."""
-    sets = dict.fromkeys(key[0] for key in values)
-    return POOLED if POOLED in sets else next(iter(sets), "")
-
-
 def block_of(values: Values, data: str, library: str, metric: str) -> dict[str, np.ndarray]:
     """Return the values of one library and metric, by label."""
     return {key[2]: v for key, v in values.items() if (key[0], key[1], key[3]) == (data, library, metric)}
