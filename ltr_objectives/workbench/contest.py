@@ -19,12 +19,12 @@ from ltr_objectives.workbench.texts import marked, p_of, show, signed
 from ltr_objectives.workbench.trials import Budget, Result, Trial, run, train
 
 CAPTION = (
-    "Means over test queries, standard errors in brackets. {0} better, {1} worse than {3}: paired t-test, p < {2:g} "
-    "after Holm's correction over the objectives of the library. Bold: best of the library."
+    "Means over test queries. {0} better, {1} worse than {3}: paired t-test, p < {2:g} after Holm's correction over "
+    "the objectives of the library. Bold: best of the library."
 )
 OWN_BEST = "the library's own best objective for this metric"
 DEFAULTS = (
-    "Defaults n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
+    "Native n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
     "settings of ours."
 )
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -120,7 +120,7 @@ def table_of(
 
 
 def rows_of(lines: Sequence[Line], metrics: Sequence[str]) -> list[list[str]]:
-    """Return the rows of a printed table: library, objective, and each metric with its error and mark."""
+    """Return the rows of a printed table: library, objective, and each metric with its mark."""
     cells = {(x["library"], x["objective"], x["metric"]): x for x in lines}
     best = {(x["library"], x["metric"]): x["mean"] for x in sorted(lines, key=lambda x: x["mean"])}
 
@@ -129,8 +129,7 @@ def rows_of(lines: Sequence[Line], metrics: Sequence[str]) -> list[list[str]]:
         if found is None:
             return ""
         bold = "**" if library and found["mean"] == best[library, metric] else ""
-        text = f"{bold}{found['mean']:.4f}{bold} ({found['se']:.4f})"
-        return marked(text, mark(found["difference"], found["p"], ALPHA))
+        return marked(f"{bold}{found['mean']:.4f}{bold}", mark(found["difference"], found["p"], ALPHA))
 
     keys = dict.fromkeys((x["library"], x["objective"]) for x in lines)
     return [[key[0], named(*key), *(cell(*key, metric) for metric in metrics)] for key in keys]
@@ -144,7 +143,7 @@ def print_table(
     rows, goal = rows_of(lines, metrics), [line for line in lines if line["metric"] == metrics[0]]
     references = {(line["library"], line["reference"]) for line in goal}
     for row, of in zip(rows, goal, strict=True):
-        row[1] = row[1].replace("(native)", f"(native, defaults {of['defaults']}/{of['folds']})")
+        row[1] = row[1].replace("(native)", f"(native {of['defaults']}/{of['folds']})")
         if of["reference"]:
             row += [signed(of["difference"], of["difference_se"]), p_of(of["p"])]
         else:
