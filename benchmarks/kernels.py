@@ -95,7 +95,7 @@ BASELINE = "kernels.json of this command under NUMBA_CPU_NAME=x86-64-v3 NUMBA_CP
 
 
 def kernels(
-    queries: Annotated[int, Option(min=30, help="Generated, of 118 rows in the mean.")] = 6000,
+    queries: Annotated[int, Option(min=30, help="Generated, of 120 rows in the mean.")] = 6000,
     rounds: Annotated[int, Option(min=1, help="Repetitions of both, in turn; the medians count.")] = 5,
     iterations: Annotated[int, Option(min=1, help="Trees of each repetition of a native objective.")] = 3,
     threads: Annotated[int, Option(min=1)] = 2,

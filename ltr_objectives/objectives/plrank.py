@@ -106,8 +106,8 @@ class PLRank(NDCGObjective, text="plrank"):
     normalize : bool
         Divide by the largest possible reward of the query: NDCG instead of DCG.
     hessian : "gradient", "absolute", "exact", "clipped" or "ones"
-        "exact" is the second derivative of the loss. About a third of its entries are negative, and neither XGBoost nor
-        LightGBM learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
+        "exact" is the second derivative of the loss. Many of its entries are negative, and neither XGBoost nor LightGBM
+        learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
         absolute value of the gradient, so that no leaf exceeds the learning rate. "ones" is 1 and needs learning rates
         of 10 and more. "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at
         points of inflection, such as two tied documents.

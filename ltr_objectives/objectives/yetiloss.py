@@ -45,7 +45,7 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
         The noise is multiplied by this.
     neighbors : int or "all"
         Only pairs at most this many ranks apart count. The paper and CatBoost take 1. With "all" the gradient varies
-        less from one iteration to the next, and models were level on real data, better on generated data.
+        less from one iteration to the next.
     change : "exact" or "catboost"
         "exact" is the change of the metric. "catboost" is the weight in CatBoost's modes MRR and MAP, which differs
         from it. Let a pair have the ranks :math:`d < e`. In MRR the weight is :math:`1/d - 1/e` if no rank above
