@@ -1,7 +1,7 @@
 """``check_metric`` and ``check_objective`` compare the methods of a class with one another, on small random lists."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, described, require
+from ltr_objectives.kernels.moves import move_matrix
+from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.metrics.base import TIES, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Arrays
@@ -64,10 +66,20 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
             _require_equal([beside], [value], f"{told}, beside other lists,", "alone it is", ["value"])
             require(value <= most, f"{told} the value is {value:.6g}, above maximum; set maximum, None without a limit")
             if len(s) <= 5 and _untied(s):
-                changes = [each.swap_changes(y), each.move_changes(y)]
+                changes = [_changes(each, y, fill) for fill in (swap_matrix, move_matrix)]
                 expected = [brute_force_changes(each, y), brute_force_changes(each, y, moves=True)]
                 told = f"{each}: with labels {y.tolist()} in rank order, by kind"
                 _require_equal(changes, expected, told, "by reference it is", ["change by swaps", "change by moves"])
+
+
+def _changes(metric: Metric, labels: np.ndarray, fill: Callable[..., None]) -> np.ndarray:
+    """Return the change of the metric by each swap or move of labels that are in rank order."""
+    total = np.zeros((len(labels), len(labels)))
+    for terms in metric.layers(Queries(labels, [len(labels)])):
+        out = np.zeros_like(total)
+        fill(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
+        total += out
+    return total
 
 
 def check_objective(objective: Objective, labels: ArrayLike | None = None) -> None:

@@ -122,8 +122,6 @@ FUNCTIONS = {
     "compute": (functools.partial(OBJECTIVE.compute, ours.Queries([1, 0, 2], [3])),
                 {"scores": [1.0, 2, 0], "iteration": 0, "n_threads": 1}),
     "per_query": (METRIC.per_query, {**LISTS, "qid": None, "n_threads": None}),
-    "swap_changes": (METRIC.swap_changes, {"labels": [1, 0, 2]}),
-    "move_changes": (METRIC.move_changes, {"labels": [1, 0, 2]}),
     "with_convention": (METRIC.with_convention, {"library": "lightgbm"}),
     "Queries": (ours.Queries, {"labels": [1, 0, 2], "group": [3], **dict.fromkeys(("qid", "weight", "position"))}),
     "get_metric": (ours.get_metric, {"metric": "map", "convention": None}),

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import Extensible, check_choice, check_integer, find_class, is_number, refuse
 from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import check_goal, split_goal, with_goal
-from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, swap_matrix
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, LEVEL, WORST_TIES, metric_values
 from ltr_objectives.language import metric_text, read_values, split_list, split_metric
-from ltr_objectives.queries import Labels, Queries, to_numpy
+from ltr_objectives.queries import Labels, Queries
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
@@ -67,7 +66,6 @@ class Metric(Extensible, abc.ABC):
     _not_read: ClassVar[dict[str, str]] = {
         "per_query": "override values instead",
         "terms": "override gain, discount, scale or offset instead",
-        **dict.fromkeys(("swap_changes", "move_changes"), "they follow from kind, gain, discount and scale"),
     }
 
     def __post_init__(self) -> None:
@@ -230,36 +228,6 @@ class Metric(Extensible, abc.ABC):
             "count as empty, as with convention='scipy', leave the convention out",
         )
         return total / weight
-
-    def swap_changes(self, labels: ArrayLike) -> np.ndarray:
-        """Exact signed change when each pair of documents is swapped; ``labels`` are in rank order.
-
-        Returns
-        -------
-        array of shape (n, n)
-            ``out[d, e]`` for 0-based ranks ``d < e``; zero elsewhere. All changes of an empty query are zero.
-        """
-        return self._changes(swap_matrix, labels)
-
-    def move_changes(self, labels: ArrayLike) -> np.ndarray:
-        """Exact signed change when each document moves to each rank; ``labels`` are in rank order.
-
-        Returns
-        -------
-        array of shape (n, n)
-            ``out[d, e]`` when the document at rank ``d`` moves to rank ``e`` and the others keep their order. Ranks are
-            0-based; the diagonal is zero.
-        """
-        return self._changes(move_matrix, labels)
-
-    def _changes(self, fill: Callable[..., None], labels: ArrayLike) -> np.ndarray:
-        queries = Queries(labels, group=[to_numpy(labels).size])
-        total = np.zeros((queries.rows, queries.rows))
-        for terms in self.layers(queries):
-            out = np.zeros_like(total)
-            fill(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
-            total += out
-        return total
 
     def _with(self, **values: Any) -> "Metric":
         """A copy with other values of cutoff, goal or conventions, called as this one is."""
