@@ -205,16 +205,6 @@ CATBOOST = Library(
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
 
-# The private names of the libraries that our estimators use, beside the functions that adapters/_frames.py looks for on
-# the stack. They were tried with xgboost 2.0.3, 3.2.0 and 3.4.1, lightgbm 4.0.0 and 4.7.0, catboost 1.2.0 and 1.2.10.
-# LightGBM's sklearn._ObjectiveFunctionWrapper and _EvalFunctionWrapper are used too, and basic._ConfigAliases, which
-# may be missing.
-PRIVATE = {
-    "xgboost": ("_Booster",),
-    "lightgbm": ("_Booster", "_n_features", "_other_params", "fitted_"),
-    "catboost": ("_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit"),
-}
-
 
 def is_native(library: str, label: str) -> bool:
     """Return True if the label is one of the library's own objectives."""

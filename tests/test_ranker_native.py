@@ -10,8 +10,16 @@ from rankers import EVAL, LIBRARIES, TEST, TRAIN, VALI, everywhere, fit, query_w
 
 from ltr_objectives import LTRError
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.libraries import PRIVATE
 
+# The private names of the libraries that our estimators use, beside the functions that adapters/_frames.py looks for on
+# the stack. They were tried with xgboost 2.0.3, 3.2.0 and 3.4.1, lightgbm 4.0.0 and 4.7.0, catboost 1.2.0 and 1.2.10.
+# LightGBM's sklearn._ObjectiveFunctionWrapper and _EvalFunctionWrapper are used too, and basic._ConfigAliases, which
+# may be missing.
+PRIVATE = {
+    "xgboost": ("_Booster",),
+    "lightgbm": ("_Booster", "_n_features", "_other_params", "fitted_"),
+    "catboost": ("_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit"),
+}
 OWN = {"xgboost": xgb.XGBRanker, "lightgbm": lgb.LGBMRanker, "catboost": catboost.CatBoostRanker}
 
 
