@@ -6,7 +6,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 
 Records = dict[str, dict[str, list[float]]]
@@ -60,40 +60,6 @@ def of_fit(name: str) -> Any:
         return value
 
     return property(read)
-
-
-class OfTheLibraries(TypedDict, total=False):
-    """Further arguments of the libraries' own ``fit``, for type checkers; each class takes those of its library."""
-
-    init_score: Any
-    eval_init_score: Any
-    eval_X: Any
-    eval_y: Any
-    eval_names: Any
-    eval_metric: Any
-    eval_at: Any
-    feature_name: Any
-    categorical_feature: Any
-    base_margin: Any
-    base_margin_eval_set: Any
-    sample_weight_eval_set: Any
-    xgb_model: Any
-    feature_weights: Any
-    group_id: Any
-    group_weight: Any
-    baseline: Any
-    cat_features: Any
-    text_features: Any
-    embedding_features: Any
-    use_best_model: Any
-    metric_period: Any
-    silent: Any
-    logging_level: Any
-    save_snapshot: Any
-    snapshot_file: Any
-    snapshot_interval: Any
-    log_cout: Any
-    log_cerr: Any
 
 
 class Ranker:
@@ -167,7 +133,7 @@ class Ranker:
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-        **own: Unpack[OfTheLibraries],
+        **own: Any,
     ) -> Self:
         """Train.
 

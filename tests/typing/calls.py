@@ -17,9 +17,6 @@ for maker in (adapters.XGBRanker, adapters.LGBMRanker, adapters.CatBoostRanker):
     fitted.set_fit_request(qid=True).set_score_request(qid=True)
 adapters.LGBMRanker(objective=3)  # error
 adapters.XGBRanker(convention="treceval")  # error
-adapters.XGBRanker().fit(train.X, train.y, qidd=train.qid)  # error
-adapters.LGBMRanker().fit(train.X, train.y, qid=train.qid, early_stoping_rounds=5)  # error
-adapters.CatBoostRanker().fit(train.X, train.y, qid=train.qid, eval_qids=[valid.qid])  # error
 adapters.CatBoostRanker().predict()  # error
 model: str = adapters.LGBMRanker().booster_  # error
 
