@@ -97,8 +97,8 @@ class PLRank(NDCGObjective, text="plrank"):
     k : int, optional
         Only the first k ranks count; None is all of them.
     samples : int
-        Rankings per query and iteration, from 1 to 1,000,000. On real data ten gave models of more NDCG@10 with many
-        trees at a small learning rate, and of less with few at a large one.
+        Rankings per query and iteration, from 1 to 1,000,000. On real data ten gave more NDCG@10 than 200 with
+        200 trees at a learning rate of 0.04, and less with 30 trees at 0.3.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     discount : "log2", "log2-rank", "reciprocal" or table
@@ -110,8 +110,7 @@ class PLRank(NDCGObjective, text="plrank"):
         "exact" is the second derivative of the loss. Many of its entries are negative, and neither XGBoost nor LightGBM
         learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
         absolute value of the gradient, so that no leaf exceeds the learning rate. "ones" is 1 and needs learning rates
-        of 10 and more. "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at
-        points of inflection, such as two tied documents.
+        of 10 and more. "absolute" vanishes at points of inflection, such as two tied documents.
     seed : int
         Seed of the rankings.
 

@@ -24,8 +24,8 @@ CAPTION = (
 )
 OWN_BEST = "the library's own best objective for this metric"
 DEFAULTS = (
-    "Native n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
-    "settings of ours."
+    "In brackets: standard errors of differences. Native n/m: in n of m folds vali chose the library's own defaults "
+    "for a native objective, in the others the settings of ours."
 )
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 ALPHA = 0.05  # the level of the tests
