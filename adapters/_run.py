@@ -185,6 +185,7 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
     head, goal = objective.partition(":")[0].strip(), split_goal(objective)[1]
     native = library.capitals and head in ("RMSE", *library.natives)
     ours = head.lower() in Objective.named or "+" in objective or goal is not None
+    ours = ours or ("=" in objective and not library.capitals)  # a text that LightGBM drops
     return get_objective(objective) if ours and not native else objective
 
 
