@@ -12,8 +12,8 @@ from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective,
 from ltr_objectives.adapters._catboost_fit import Rows, given_weight
 from ltr_objectives.adapters._data import BaseEstimator, Part, categories, check_is_fitted, is_pool
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, in_documents
-from ltr_objectives.errors import require
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
@@ -255,12 +255,11 @@ def _params(run: Run, pool: Any, rows: Rows) -> dict[str, Any]:
     params = {"allow_writing_files": False, "loss_function": run.objective, **run.with_l2(CATBOOST)}
     if not LOUDNESS & params.keys():
         params["verbose"] = run.verbose
-    if not isinstance(run.objective, Objective):
+    if run.learner is None:
         return params
     splits = params.pop("newton_splits", True)
-    own = in_documents(run.objective)
-    warn_of_pairs(pool, own)
-    made = CatBoostObjective(own, rows, run.train.queries, newton_splits=splits, n_threads=run.n_threads)
+    warn_of_pairs(pool, run.learner)
+    made = CatBoostObjective(run.learner, rows, run.train.queries, newton_splits=splits, n_threads=run.n_threads)
     params["loss_function"] = made.prepare(pool)
     return {
         "leaf_estimation_method": "Newton",

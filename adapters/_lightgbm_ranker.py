@@ -263,6 +263,16 @@ def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
         return metric == str(first) if isinstance(first, Metric) else metric not in own
 
     def callback(env: Any) -> None:
+def _is_far(run: Run) -> bool:
+    """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
+    if run.learner is None or not run.learner.facts.label_scale:
+        return False
+    known = run.train.margin if run.init_model is None else run.init_model.predict(run.train.X)
+    scores = np.zeros(len(run.train.labels)) if known is None else known
+    grad, _ = run.learner.compute(run.train.queries, scores, n_threads=run.n_threads)
+    return bool(abs(grad.mean()) > grad.std())
+
+
         seen = [r for r in env.evaluation_result_list if r[0] == run.names[-1] and is_first(r[1])]
         stop(SimpleNamespace(**{field: getattr(env, field) for field in SEEN}, evaluation_result_list=seen))
 

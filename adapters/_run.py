@@ -13,7 +13,7 @@ from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
-from ltr_objectives.objectives.around import UnitHessian
+from ltr_objectives.objectives.around import UnitHessian, seeded
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import metrics as names_of_metrics
@@ -46,8 +46,18 @@ class Run(NamedTuple):
     verbose: bool | int
     n_threads: int | None
     init_model: Any  # the library's
+    seed: int
 
     @property
+    @property
+    def learner(self) -> Objective | None:
+        """Our objective as it trains; None if it is not ours. Presets keep the Hessians of their library."""
+        if not isinstance(self.objective, Objective):
+            return None
+        found = seeded(self.objective, self.seed)
+        preset = getattr(found.inner, "preset", None) is not None
+        return found if preset or isinstance(found, UnitHessian) else UnitHessian(found)
+
     def own_metrics(self) -> tuple[Metric, ...]:
         """Our metrics."""
         return tuple(m for m in self.metrics if isinstance(m, Metric))
@@ -73,9 +83,9 @@ class Run(NamedTuple):
 
     def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> Gradients | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
-        if not isinstance(self.objective, Objective):
+        if self.learner is None:
             return None
-        made, queries = kind(in_documents(self.objective), n_threads=self.n_threads), self.train.queries
+        made, queries = kind(self.learner, n_threads=self.n_threads), self.train.queries
         return lambda scores, data: made.gradients(queries, scores, params)
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
@@ -91,8 +101,7 @@ class Run(NamedTuple):
 
     def with_l2(self, library: Library) -> dict[str, Any]:
         """The parameters, with an L2 of ``DOCUMENTS`` if Hessians are in documents and there is no other L2."""
-        ours = isinstance(self.objective, Objective) and isinstance(in_documents(self.objective), UnitHessian)
-        free = ours and not library.given(library.l2, self.params)
+        free = isinstance(self.learner, UnitHessian) and not library.given(library.l2, self.params)
         return {**self.params, library.l2: DOCUMENTS} if free else dict(self.params)
 
     def refuse_unread(self, library: Library) -> None:
@@ -152,16 +161,11 @@ def read_run(
         ],
         verbose=verbose,
         n_threads=library.n_threads(given),
+        seed=next((int(n) % 2**64 for n in library.given("random_state", params).values() if is_number(n)), 0),
         init_model=init_model,
     )
     run.refuse_unread(library)
     return run
-
-
-def in_documents(objective: Objective) -> Objective:
-    """Our objective with Hessians in documents; presets keep the Hessians of their library."""
-    preset = getattr(objective.inner, "preset", None) is not None
-    return objective if preset or isinstance(objective, UnitHessian) else UnitHessian(objective)
 
 
 def is_called(given: Any, library: Library, method: str) -> bool:

@@ -198,6 +198,7 @@ CATBOOST = Library(
     rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
     unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION", "StochasticFilter", "QueryCrossEntropy"),
     binary=("mode=MAP", "mode=MRR", "metric=MRR"),
+        ("random_state", "random_seed"),
     capitals=True,
     dtype=np.float64,
     negative_hessians=True,

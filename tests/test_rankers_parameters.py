@@ -112,6 +112,102 @@ def test_dart_has_no_best_round(library, dart, own):
 
 def test_lightgbm_s_random_forests_stop_early():
     forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "eval_metric": "map"}
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [(library, name) for library, facts in TABLES.items() for name in facts.names("early_stopping_rounds")],
+)
+def test_early_stopping_is_the_same_under_all_names(library, name):
+    """It looks at the first metric on the last eval set."""
+    two = {"eval_set": [(TRAIN.X, TRAIN.y), (VALI.X, VALI.y)], "eval_qid": [TRAIN.qid, VALI.qid]}
+    params = {"eval_metric": ["mrr", "ndcg@10"], "n_estimators": 60, "learning_rate": 1.0}
+    expected, found = fit(library, given={**two, "early_stopping_rounds": 4}, **params), fit(
+        library, given=two, **params, **{name: 4}
+    )  # fmt: skip
+    assert found.evals_result_ == expected.evals_result_
+    assert found.best_iteration_ == expected.best_iteration_ < 60
+    bags = (bagged(ranker(library, **params, **{n: 4}), **QUERIES, bags=2) for n in (name, "early_stopping_rounds"))
+    assert len({each.best_iteration_ for each in bags}) == 1
+    with pytest.raises(LTRError, match="needs an eval_set"):
+        fit(library, **{name: 4})
+    if library == "lightgbm":
+        assert fit(library, given=EVAL, **{name: 0}).best_iteration_ == 8
+        with pytest.raises(LTRError, match="best round"):
+            fit(library, given=EVAL, boosting_type="dart", **{name: 4})
+
+
+@pytest.mark.parametrize("objective", ["yetiloss:map", "lambdarank", "auto"])
+def test_lightgbm_s_least_improvement_counts(objective):
+    stop = {"early_stopping_rounds": 5, "early_stopping_min_delta": 0.9}
+    assert fit("lightgbm", objective, EVAL, n_estimators=20, eval_metric="map", **stop).best_iteration_ == 1
+
+
+@everywhere
+def test_the_seed_of_the_ranker_reaches_the_draws_of_an_objective_without_one(library):
+    drawn, names = PATHS["random"], TABLES[library].names("random_state")
+    expected = fit(library, replace(drawn, seed=7)).predict(VALI.X)
+    for name in names:
+        assert np.array_equal(fit(library, drawn, **{name: 7}).predict(VALI.X), expected)
+        assert np.array_equal(fit(library, replace(drawn, seed=7), **{name: 8}).predict(VALI.X), expected)
+    assert not np.array_equal(fit(library, drawn).predict(VALI.X), expected)
+    assert np.array_equal(fit(library, drawn, **{names[0]: 0}).predict(VALI.X), fit(library, drawn).predict(VALI.X))
+    summed = fit(library, Mixture([drawn, "queryrmse"]), **{names[0]: 7}).predict(VALI.X)
+    assert np.array_equal(summed, fit(library, Mixture([replace(drawn, seed=7), "queryrmse"])).predict(VALI.X))
+
+
+@pytest.mark.parametrize("n", [1, -2, 3, None])
+def test_lightgbm_s_number_of_threads(n, monkeypatch, tmp_path):
+    """It is that of LightGBM's own ranker, in training and in prediction."""
+    expected, used = lgb.LGBMRanker()._process_n_jobs(n), []
+    train, predict = lgb.train, lgb.Booster.predict
+
+    def trained(params, *arguments, **given):
+        used.append(params["num_threads"] if "num_threads" in params else params["n_jobs"])
+        return train(params, *arguments, **given)
+
+    def predicted(model, *arguments, **given):
+        used.append(given["num_threads"])
+        return predict(model, *arguments, **given)
+
+    monkeypatch.setattr(lgb, "train", trained)
+    monkeypatch.setattr(lgb.Booster, "predict", predicted)
+    fitted = fit("lightgbm", n_jobs=n)
+    fitted.score(**QUERIES)
+    fitted.save_model(tmp_path / "model.txt")
+    ranker_class("lightgbm")(n_jobs=n).load_model(tmp_path / "model.txt").predict(VALI.X)
+    assert used == [expected] * 3
+    fitted.predict(VALI.X, num_threads=2)
+    assert used[-1] == 2
+
+
+def test_an_xgboost_model_from_a_file_has_the_number_of_threads_of_the_ranker(tmp_path):
+    fit("xgboost").save_model(tmp_path / "model.json")
+    loaded = ranker_class("xgboost")(n_jobs=1).load_model(tmp_path / "model.json")
+    for n in (1, 2):
+        config = json.loads(loaded.set_params(n_jobs=n).booster_.save_config())
+        assert config["learner"]["generic_param"]["nthread"] == str(n)
+
+
+def test_no_threads_are_all_threads_in_catboost():
+    """CatBoost ends the process."""
+    assert fit("catboost", thread_count=0).best_iteration_ == 8
+
+
+def test_the_metric_under_lightgbm_s_names():
+    for name in TABLES["lightgbm"].names("eval_metric"):
+        fitted = fit("lightgbm", NATIVE["lightgbm"], EVAL, **{name: "map"})
+        assert list(fitted.evals_result_["validation_0"]) == ["map"]
+        assert fitted.score(**QUERIES) == evaluate("map", fitted.predict(TRAIN.X), TRAIN.y, qid=TRAIN.qid)
+
+
+@everywhere
+@pytest.mark.parametrize("labels", [lambda y: y - 1.5, lambda y: 500.0 * y])
+def test_labels_that_are_no_grades_have_a_metric(library, labels):
+    valid = {"eval_set": [(VALI.X, labels(VALI.y))], "eval_qid": [VALI.qid]}
+    for given in ({}, valid):
+        fitted = ranker(library, "queryrmse").fit(TRAIN.X, labels(TRAIN.y), qid=TRAIN.qid, **given)
+        assert [*fitted.evals_result_.values()] == ([] if not given else [fitted.evals_result_["validation_0"]])
+
+
     fitted = fit("lightgbm", "lambdarank", {**EVAL, "early_stopping_rounds": 2}, **forest)
     kept = fitted.best_score_["validation_0"]["map"]  # unlike dart, a forest does not change earlier trees
     assert fitted.score(VALI.X, VALI.y, qid=VALI.qid) == pytest.approx(kept, abs=1e-12)

@@ -106,6 +106,13 @@ def _depth(objective: Objective) -> int:
     return max((_depth(part) + (bool(part.members) and "seed" in part.parameters()) for part in parts), default=0)
 
 
+def seeded(objective: Objective, seed: int) -> Objective:
+    """Return the objective with this seed in all of its parts whose seed is the default."""
+    objective = objective._around(*(seeded(member.objective, seed) for member in objective.members))
+    free = "seed" in objective.parameters() and objective.settings()["seed"] == getattr(type(objective), "seed", None)
+    return replace(objective, seed=seed) if free else objective  # type: ignore[call-arg]  # of subclasses
+
+
 @dataclass(frozen=True)
 class UnitHessian(Wrapper):
     r"""An objective times one constant, so that its Hessians are as large as those of squared error.

@@ -74,7 +74,7 @@ def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Se
     data = replace(data, y=labels_for(library, name, data.y, metrics[0])[0])
     objective: str | Objective = name
     if not LIBRARIES[library].knows(name):
-        objective = seeded(get_objective(name), budget.seed)
+        objective = get_objective(name)
         if getattr(objective.inner, "preset", None) is not None:
             objective = UnitHessian(objective)  # the estimators do this for all others
     params = params_of(library, name, budget, queries_of(data))
@@ -132,13 +132,6 @@ def params_of(library: str, objective: str, budget: Budget, queries: Queries) ->
             "boosting_type": "Plain", "leaf_estimation_backtracking": "No", "random_strength": 0,
         }  # fmt: skip
     return found | dict(b.params)
-
-
-def seeded(objective: Objective, seed: int) -> Objective:
-    """Set the seed of the objective, in all of its parts."""
-    objective = objective._around(*(seeded(member.objective, seed) for member in objective.members))
-    takes = "seed" in objective.parameters()
-    return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
 
 
 def queries_of(data: RankingData) -> Queries:
