@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.adapters._data import is_frame, require_same_categories
-from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query, refuse_our_text
+from ltr_objectives.adapters._data import categorical, is_frame, names_of, require_same_categories, require_same_kinds
+from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, refuse_dart, refuse_same_names, unknown_metric
+from ltr_objectives.adapters._run import (
+    AnyObjective,
+    EvalMetric,
+    Run,
+    refuse_dart,
+    refuse_same_names,
+    unknown_metric,
+    unknown_objective,
+)
+from ltr_objectives.checks import is_number
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics.base import Convention, Metric
@@ -213,7 +222,11 @@ def _params(run: Run) -> dict[str, Any]:
     if run.metrics:
         params["metric"] = run.native_metrics or "None"
         for name in run.native_metrics:
-            require(_evaluates(name), unknown_metric(name))
+            require(_knows(metric=name), unknown_metric(name, LIGHTGBM))
+    require(
+        "class_weight" not in params,
+        "class_weight= is not read; give fit sample_weight=, as compute_sample_weight(class_weight, y) of scikit-learn",
+    )
     known = _names()
     for name in sorted(params.keys() - known) if known else ():
         raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")
@@ -225,7 +238,7 @@ def _params(run: Run) -> dict[str, Any]:
     if len(run.train.labels) < 2 * least:  # else LightGBM drops every column, and fails
         params.setdefault("feature_pre_filter", False)
     if isinstance(run.objective, str):
-        refuse_our_text({"objective": run.objective})
+        require(_knows(objective=run.objective), unknown_objective(run.objective, LIGHTGBM))
     else:
         refuse_bagging_by_query(params)
     return params
@@ -236,8 +249,8 @@ def _stored(column: Any) -> str:
     return str(column).replace(" ", "_")
 
 
-def _evaluates(metric: str) -> bool:
-    """Evaluate a metric on two rows, because LightGBM leaves out metrics that it does not know."""
+def _knows(objective: str = "none", metric: str = "None") -> bool:
+    """Try an objective or a metric on two rows, because LightGBM leaves out metrics that it does not know."""
     quiet = {"verbosity": -1, "num_threads": 1}
     rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
     try:

@@ -11,7 +11,7 @@ from ltr_objectives.adapters._data import Part, named
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
-from ltr_objectives.libraries import Library
+from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
 from ltr_objectives.objectives.around import UnitHessian, seeded
 from ltr_objectives.objectives.base import Objective, get_objective
@@ -28,6 +28,7 @@ DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named,
 # parameters of our rankers that a training of the library does not get
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
+LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
@@ -140,7 +141,7 @@ def read_run(
             check_integer(name, given[name], least)
     chosen = None if given.get("objective") == AUTO else given.get("objective")
     objective = read_objective(chosen, given.get("eval_metric"), library)
-    metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective))
+    metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective, (train, *evals)))
     params = {name: read_param(value) for name, value in given.items() if name not in OURS}
     names = check_list("eval_names", eval_names, "names") or [f"validation_{i}" for i in range(len(evals))]
     require(
@@ -184,13 +185,33 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
     if objective is None:
         first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
-    if not isinstance(objective, str):
+    if not isinstance(objective, str) or is_ours(objective, library):
         return get_objective(objective)
-    head, goal = objective.partition(":")[0].strip(), split_goal(objective)[1]
-    native = library.capitals and head in ("RMSE", *library.natives)
-    ours = head.lower() in Objective.named or "+" in objective or goal is not None
-    ours = ours or ("=" in objective and not library.capitals)  # a text that LightGBM drops
-    return get_objective(objective) if ours and not native else objective
+    require(re.fullmatch(library.objectives, objective), unknown_objective(objective, library))
+    return objective
+
+
+def is_ours(text: str, library: Library) -> bool:
+    """True for the text of an objective of ours, in any case; CatBoost's own spelling is CatBoost's."""
+    head, goal = text.partition(":")[0].strip(), split_goal(text)[1]
+    if library.capitals and head in ("RMSE", *library.natives):
+        return False
+    twin = next((name for name in library.natives if name.lower() == head.lower()), None)
+    if twin is not None and head.lower() in Objective.named and head != head.lower():
+        warn(f"objective={text!r} is ours; write {head.lower()!r}, or {twin!r} for {library.name}'s own")
+    return head.lower() in Objective.named or "+" in text or goal is not None
+
+
+def unknown_objective(text: str, library: Library) -> str:
+    """The message for an objective that neither we nor the library have."""
+    owner = next((each.name for each in LIBRARIES.values() if each.knows(text)), None)
+    if owner is not None:
+        meant = f"; {owner} has it"
+    elif own_metric(text):
+        meant = f"; to train for this metric write 'yetiloss:{text}'"
+    else:
+        meant = did_you_mean(text.partition(":")[0], [*Objective.named, *library.natives])
+    return f"objective={text!r} is neither ours, such as 'yetiloss:map', nor {library.name}'s{meant}"
 
 
 def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
@@ -216,22 +237,27 @@ def _is_native(metric: Any, library: Library) -> bool:
     known = bool(re.fullmatch(library.metrics, metric))
     if own_metric(metric) and not (library.capitals and known):
         return False
-    require(known, unknown_metric(metric))
+    require(known, unknown_metric(metric, library))
     return True
 
 
-def unknown_metric(metric: str) -> str:
+def unknown_metric(metric: str, library: Library) -> str:
     """The message for a metric that neither we nor the library have."""
-    meant = did_you_mean(metric.partition("@")[0], names_of_metrics())
+    theirs = dir(library.load().metrics) if library.capitals else ()
+    meant = did_you_mean(metric.partition("@")[0], [*names_of_metrics(), *theirs])
     return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
 
 
-def optimised(objective: AnyObjective) -> Metric | str | None:
-    """The metric that our objective optimises, or NDCG; None if the library names the objective."""
+def optimised(objective: AnyObjective, parts: Sequence[Part]) -> Metric | str | None:
+    """The metric that our objective optimises; else NDCG, or for labels that are no grades Spearman's correlation.
+
+    None if the library names the objective.
+    """
     if isinstance(objective, str):
         return None
     metric = getattr(objective, "metric", None)
-    return metric if isinstance(metric, Metric) else "ndcg"
+    graded = all(part.labels.min() >= 0 and part.labels.max() <= LARGEST_GRADE for part in parts)
+    return metric if isinstance(metric, Metric) else "ndcg" if graded else "spearman"
 
 
 def read_param(value: Any) -> Any:

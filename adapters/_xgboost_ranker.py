@@ -32,6 +32,7 @@ DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init
 class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score differ
     """``xgboost.XGBRanker`` with any objective and metric.
 
+READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by us alone
     Parameters
     ----------
     objective : str, Objective or function, optional
@@ -249,6 +250,9 @@ def _as_objective(run: Run) -> Any:
 def _as_metric(run: Run, evals: list[Any]) -> Any:
     """Our metrics, and functions as XGBoost's own ranker calls them, query by query, for ``xgb.train``."""
     values = run.metric_values(evals)
+    for name in params.keys() - DEFAULTS.keys():
+        meant = did_you_mean(name, READ)
+        require(not meant, f"XGBoost knows no parameter {name!r}{meant}")
     functions = [xgb.sklearn.ltr_metric_decorator(function, run.n_threads) for function in run.functions]
 
     def evaluate(scores: Any, data: Any) -> list[tuple[str, float]]:

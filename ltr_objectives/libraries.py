@@ -40,6 +40,8 @@ class Library(NamedTuple):
     aliases: Callable[[], tuple[tuple[str, ...], ...]]  # names of one parameter
     unread: tuple[str, ...]  # parameters of its own objectives, not read beside ours
     of_the_data: tuple[str, ...]  # parameters of its data sets, not of a training
+    by_column: tuple[str, ...]  # parameters that may number the columns, or have an entry for each
+    objectives: str  # the forms of names of its objectives
     metrics: str  # the forms of names of its metrics, of which it may read only the beginning
     natives: Mapping[str, str]  # its own ranking objectives: ours with the same Hessians; "" if those are 1
     rivals: tuple[str, ...]  # natives to compare with, whatever the metric
@@ -140,6 +142,7 @@ XGBOOST = Library(
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     metrics=r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+",
     natives={
+    objectives=r"(binary|count|multi|rank|reg|survival):\w+",
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
         "rank:pairwise": "ranknet:preset=xgboost",
     },
@@ -174,6 +177,7 @@ LIGHTGBM = Library(
     least_hessian_default=1e-3,
 )  # fmt: skip
 
+    objectives=r"[a-z]\w*",
 CATBOOST = Library(
     name="catboost",
     ranker="CatBoostRanker",
@@ -203,6 +207,7 @@ CATBOOST = Library(
     dtype=np.float64,
     negative_hessians=True,
 )  # fmt: skip
+    objectives=r"[A-Z]\w*(:.*)?",
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
 

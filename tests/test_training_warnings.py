@@ -143,6 +143,19 @@ def test_a_model_without_rounds_is_silent():
     fit(untrained("xgboost", n_estimators=0))  # warnings are errors; the others need a round
 
 
+@pytest.mark.parametrize("flags", [(RNG.random((400, 3)) < 0.01) * 1.0, np.ones((400, 3)), np.full((400, 3), np.nan)])
+def test_lightgbm_trains_on_columns_without_a_split(flags):
+    """As its own ranker does. A function needs a column that was not dropped."""
+    [text] = warnings_of(lambda: ranker("lightgbm", "yetiloss:map").fit(flags, Y[:400], group=GROUP[:20]))
+    assert "have a split" in str(text.message)
+
+
+def test_a_name_in_other_letters_than_catboost_s_is_ours():
+    with pytest.warns(LTRWarning, match="or 'LambdaMart' for catboost's own"):
+        fitted = ranker("catboost", "LambdaMART", n_estimators=1).fit(X, Y, group=GROUP)
+    assert str(fitted.objective_) == "lambdamart"
+
+
 def test_auto_says_that_only_native_objectives_are_left():
     made = untrained("lightgbm", "auto")
     first, second = (str(each.message) for each in warnings_of(lambda: fit(made, np.ones_like(TRAIN.X), stop=2)))
