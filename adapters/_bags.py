@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._data import Part, clone, is_pool, names_of, read_part
-from ltr_objectives.adapters._ranker import Fitted, Ranker
-from ltr_objectives.adapters._run import AUTO, read_param
+from ltr_objectives.adapters._data import Part, clone, is_pool, read_part
+from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.adapters._run import AUTO, our_names, read_param
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 
@@ -66,7 +66,7 @@ def bagged(
     >>> bagged(LGBMRanker(n_estimators=3, min_child_samples=5), X, y, qid=qid, bags=4).best_iteration_
     12
     """
-    given = ranker._given()
+    given = our_names(ranker.library, ranker._given())
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
     part = read_part(X, y, group, qid, sample_weight, labels, margin, propensity=propensity, position=position)

@@ -27,7 +27,7 @@ else:
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval"}
 OF_FIT = ("log_cout", "log_cerr")  # which are not parameters
-STOPPING = {"od_type", "od_wait", "od_pval"}
+STOPPING = {"od_type", "od_pval"}
 
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
@@ -178,9 +178,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             params.setdefault("use_best_model", False)
         records = _set_metrics(params, run, pools[0], sets, stops)
         data = {"eval_set": pools[1:] or None, "init_model": run.init_model}
-        stop = {"early_stopping_rounds": run.patience, "callbacks": run.callbacks or None}
         try:
-            model = catboost.CatBoost(params).fit(pools[0], **data, **stop, **of_fit)
+        params |= {"od_wait": run.patience} if run.patience else {}
+        require(run.evals or not STOPPING & params.keys(), f"{' and '.join(sorted(STOPPING))} need an eval_set")
+            model = catboost.CatBoost(params).fit(pools[0], **data, callbacks=run.callbacks or None, **of_fit)
         except catboost.CatBoostError as error:
             if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
                 raise KeyboardInterrupt from None

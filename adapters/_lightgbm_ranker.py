@@ -121,8 +121,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             run.init_model is None or run.train.margin is None,
             "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
         )
-        params = _params(run)
-        rounds = params.pop("n_estimators", 100)
+        boosting = "".join(map(str, LIGHTGBM.given("boosting", run.params).values())).lower()
+        linear = any(LIGHTGBM.given("linear_tree", run.params).values())  # whose leaves cannot be set
+        start = None if linear or boosting in ("rf", "random_forest") else run.start  # nor a forest's initial scores
+        params = _params(run, boosting, start)
         gradients = run.gradients(LightGBMObjective, params)
         linear = any(LIGHTGBM.given("linear_tree", params).values())  # whose leaves cannot be set
         start = 0.0 if linear else run.start
@@ -138,7 +140,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         if run.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(run.verbose)))
         if run.patience:
-            stop = lgb.early_stopping(run.patience, first_metric_only=True, verbose=bool(run.verbose))
+            least = next(iter(LIGHTGBM.given("early_stopping_min_delta", params).values()), 0.0)
+            stop = lgb.early_stopping(run.patience, True, bool(run.verbose), least)
             callbacks.append(_looking_at(stop, run))
         booster = lgb.train(
             {"objective": gradients or _as_objective(run.objective), **params},
@@ -213,7 +216,7 @@ def _names() -> set[str]:
     return {alias for names in LIGHTGBM.aliases() for alias in names}
 
 
-def _params(run: Run) -> dict[str, Any]:
+def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
     """The parameters for LightGBM, with our defaults; raises for those that it would ignore."""
     params = run.with_l2(LIGHTGBM)
     for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
@@ -232,11 +235,12 @@ def _params(run: Run) -> dict[str, Any]:
         raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")
     unread = LIGHTGBM.given("eval_at", params) if run.metrics and not run.native_metrics else {}
     require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
-    boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
     refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
-    least = max(LIGHTGBM.given("min_child_samples", params).values(), default=DEFAULTS["min_child_samples"])
-    if len(run.train.labels) < 2 * least:  # else LightGBM drops every column, and fails
-        params.setdefault("feature_pre_filter", False)
+    all_metrics = str(params.get("first_metric_only")).lower() in ("false", "0")
+    require(
+        not (all_metrics and run.patience and len(run.metrics) > 1),
+        "first_metric_only=False: early stopping looks at the first metric alone; leave it out, or name one metric",
+    )
     if isinstance(run.objective, str):
         require(_knows(objective=run.objective), unknown_objective(run.objective, LIGHTGBM))
     else:

@@ -26,7 +26,7 @@ from ltr_objectives.adapters._data import (
     require_same_columns,
     warn_of_unknown,
 )
-from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, read_metrics, read_run
+from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, our_names, read_metrics, read_run
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
@@ -228,7 +228,10 @@ class Ranker:
                 (part.margin is None) == (train.margin is None),
                 f"eval_set[{i}] and the training data must both have initial scores, or none; they may be 0",
             )
-        given = {**self._given(), **(params or {})}
+        given = our_names(self.library, {**self._given(), **(params or {})})
+        numbered = (self.library.given(name, given) for name in self.library.by_column if train.had_ids)
+        for name in (name for values in numbered for name, value in values.items() if counts_columns(value)):
+            raise LTRError(f"{name}= counts columns, and X has a column 'qid'; name the columns, or pass qid= beside X")
         start = None if init_model is None else self._start(init_model, train.X)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
@@ -296,7 +299,7 @@ class Ranker:
         ``score(pool)`` of a ``catboost.Pool`` has no ``y``, and adds the pool's baseline to the scores. With ``X`` and
         ``y`` there are no initial scores.
         """
-        given = self._given()
+        given = our_names(self.library, self._given())
         convention, n_threads = given.get("convention"), self.library.n_threads(given)
         metric, *_ = read_metrics(given.get("eval_metric", DEFAULT), self.library, convention)
         if not isinstance(metric, Metric):

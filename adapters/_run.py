@@ -42,7 +42,7 @@ class Run(NamedTuple):
     metrics: tuple[OneMetric, ...]
     params: dict[str, Any]  # the library's, of the training
     of_the_data: dict[str, Any]  # the library's, of its data sets
-    patience: int | None
+    patience: int  # 0 if the training does not stop early
     callbacks: list[Any]
     verbose: bool | int
     n_threads: int | None
@@ -135,8 +135,7 @@ def read_run(
     eval_names: Sequence[str] | None,
 ) -> Run:
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
-    refuse_twice(library, given)
-    for name, least in {"early_stopping_rounds": 1, **dict.fromkeys(ROUNDS, 0)}.items():
+    for name, least in {"early_stopping_rounds": library.least_patience, **dict.fromkeys(ROUNDS, 0)}.items():
         if given.get(name) is not None:
             check_integer(name, given[name], least)
     chosen = None if given.get("objective") == AUTO else given.get("objective")
@@ -156,7 +155,7 @@ def read_run(
         metrics=() if metrics is None else read_metrics(metrics, library, given.get("convention")),
         of_the_data={name: params.pop(name) for name in library.of_the_data if name in params},
         params=params,
-        patience=given.get("early_stopping_rounds"),
+        patience=max(0, int(given.get("early_stopping_rounds", 0))),
         callbacks=[
             each for some in (given.get("callbacks"), callbacks) for each in check_list("callbacks", some, "callables")
         ],
@@ -269,15 +268,13 @@ def read_param(value: Any) -> Any:
     return value
 
 
-def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
-    """Raise for a parameter under two names, of which the library would silently read one."""
-    given = {**given, "objective": True, "eval_metric": True}  # which a ranker always has
+def our_names(library: Library, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with our names of those that we read; raises for one under two names, of which one is lost."""
     for name in given:
         twice = " and ".join(f"{each}=" for each in library.given(name, given))
-        require(
-            twice == f"{name}=",
-            f"{twice} are names of one parameter; give one, objective= or eval_metric= if it is among them",
-        )
+        require(twice == f"{name}=", f"{twice} are names of one parameter; give one")
+    ours = {each: name for name in OURS for each in library.names(name)}
+    return {ours.get(name, name): value for name, value in given.items()}
 
 
 def refuse_same_names(names: Sequence[object]) -> None:

@@ -204,6 +204,18 @@ def _name(data: Any, names: list[str] | None) -> None:
 
 
 def categories_of(model: Any) -> dict[int, list[Any]]:
+def _kept(model: Any) -> Any:
+    """Return the rounds up to the best, with which XGBoost's own ranker predicts; gblinear has no others."""
+    best = {name: model.attr(name) for name in ("best_iteration", "best_score")}
+    rounds = int(best["best_iteration"] or -1) + 1
+    if rounds in (0, model.num_boosted_rounds()) or learner_of(model)["gradient_booster"]["name"] == "gblinear":
+        return model
+    known = categories_of(model)  # which slices lose
+    model = model[:rounds]
+    model.set_attr(**best, **{CATEGORIES: json.dumps(known) if known else None})
+    return model
+
+
     """The categories of a model by column; empty if it was trained on their codes."""
     if model.attr(CATEGORIES):
         return {int(i): values for i, values in json.loads(model.attr(CATEGORIES)).items()}
@@ -271,7 +283,7 @@ def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]
     callback, rounds = xgb.callback.EarlyStopping, run.patience
     params = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **run.params}
     dropped = [f"{name}={params[name]}" for name in ("rate_drop", "one_drop") if params.get(name) not in (None, 0, "0")]
-    setting = "booster='dart'" if booster == "dart" else next(iter(dropped), "")
+    setting = f"booster={booster!r}" if booster in ("dart", "gblinear") else next(iter(dropped), "")
     refuse_dart(setting, rounds or any(isinstance(given, callback) for given in run.callbacks))
     if not rounds:
         return []

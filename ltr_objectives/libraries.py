@@ -49,6 +49,7 @@ class Library(NamedTuple):
     unusable: tuple[str, ...] = ()  # beginnings of natives that cannot be trained in a comparison
     binary: tuple[str, ...] = ()  # natives that learn only which documents are relevant, by a part of the name
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
+    least_patience: int = 1  # of early stopping
     least_hessian: str = ""  # the parameter with the least sum of Hessians in a leaf
     least_hessian_default: float = 0.0
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
@@ -180,6 +181,7 @@ LIGHTGBM = Library(
     objectives=r"[a-z]\w*",
 CATBOOST = Library(
     name="catboost",
+    least_patience=-1,  # as 0, no early stopping
     ranker="CatBoostRanker",
     model="CatBoost",
     error="CatBoostError",

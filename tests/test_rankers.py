@@ -183,6 +183,28 @@ def own(library, objective, given=None, **params):
     return made.fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
 
 
+@everywhere
+def test_a_file_of_the_library_s_own_ranker_has_the_rounds_that_it_predicts_with(library, tmp_path):
+    path, fast = tmp_path / f"model{SUFFIX[library]}", {"n_estimators": 40, "learning_rate": 1.0}
+    if library == "catboost":
+        pools = (catboost.Pool(part.X, part.y, group_id=part.qid) for part in (TRAIN, VALI))
+        params = {**LIBRARIES[library][1], **fast, "verbose": False, "allow_writing_files": False}
+        made = catboost.CatBoostRanker(**params).fit(next(pools), eval_set=next(pools), early_stopping_rounds=3)
+        rounds = made.tree_count_
+    elif library == "lightgbm":
+        stop = {"eval_set": [(VALI.X, VALI.y)], "eval_group": [VALI.group]}
+        made = own(library, NATIVE[library], {**stop, "callbacks": [lgb.early_stopping(3, verbose=False)]}, **fast)
+        rounds = made.best_iteration_
+    else:
+        stop = {**EVAL, "verbose": False}
+        made = own(library, NATIVE[library], stop, early_stopping_rounds=3, **fast)
+        rounds = made.best_iteration + 1
+    getattr(made, "booster_", made).save_model(path)
+    loaded = ranker(library).load_model(path)
+    assert loaded.best_iteration_ == rounds < 40
+    assert np.array_equal(loaded.predict(TEST.X), made.predict(TEST.X))
+
+
 @pytest.mark.filterwarnings("ignore:Regression loss .* ignores an important ranking parameter:RuntimeWarning")
 @pytest.mark.parametrize(("library", "objective"), [*NATIVE.items(), ("lightgbm", "regression"), ("catboost", "RMSE")])
 def test_native_objectives_train_as_in_the_library(library, objective):

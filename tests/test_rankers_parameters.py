@@ -110,8 +110,6 @@ def test_dart_has_no_best_round(library, dart, own):
             fit(library, objective, {**EVAL, **given}, **params)
 
 
-def test_lightgbm_s_random_forests_stop_early():
-    forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "eval_metric": "map"}
 @pytest.mark.parametrize(
     ("library", "name"),
     [(library, name) for library, facts in TABLES.items() for name in facts.names("early_stopping_rounds")],
@@ -210,6 +208,8 @@ def test_labels_that_are_no_grades_have_a_metric(library, labels):
 
     fitted = fit("lightgbm", "lambdarank", {**EVAL, "early_stopping_rounds": 2}, **forest)
     kept = fitted.best_score_["validation_0"]["map"]  # unlike dart, a forest does not change earlier trees
+def test_lightgbm_s_random_forests_stop_early():
+    forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "eval_metric": "map"}
     assert fitted.score(VALI.X, VALI.y, qid=VALI.qid) == pytest.approx(kept, abs=1e-12)
 
 
