@@ -153,9 +153,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def _given(self) -> dict[str, Any]:
         given = {name: _by_name(value) for name, value in super()._given().items()}
-        if "objective" not in given and "loss_function" in given:
-            given["objective"] = given.pop("loss_function")
-        return given
+        return given | ({"thread_count": -1} if given.get("thread_count") == 0 else {})  # 0 would end the process
 
     def _knows_parameter(self, name: str) -> bool:
         return name in inspect.signature(Base.__init__).parameters

@@ -144,7 +144,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             stop = lgb.early_stopping(run.patience, True, bool(run.verbose), least)
             callbacks.append(_looking_at(stop, run))
         booster = lgb.train(
-            {"objective": gradients or _as_objective(run.objective), **params},
+            {"objective": gradients or _as_objective(run.objective), **self._with_threads(params)},
             train,
             rounds,
             valid_sets=evals,
@@ -179,7 +179,21 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return model.pandas_categorical or ()
 
     def _scores(self, model: Any, X: Any, **options: Any) -> Any:
-        return model.predict(X, **options)
+    def _given(self) -> dict[str, Any]:
+        given = super()._given()
+        for name, n in LIGHTGBM.given(LIGHTGBM.threads, given).items():
+            given[name] = self._process_n_jobs(int(n)) if is_number(n) else n  # as LightGBM's own ranker reads it
+        return given
+
+    def _with_threads(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters with the ranker's number of threads, unless they have one."""
+        names = LIGHTGBM.names(LIGHTGBM.threads)
+        if not params.keys().isdisjoint(names):
+            return params
+        n = next((n for name in names if (n := getattr(self, name, None)) is not None), None)
+        return {**params, LIGHTGBM.threads: self._process_n_jobs(n)}
+
+        return model.predict(X, **self._with_threads(options))
 
     def _rounds(self, model: Any) -> int:
         best: int = model.best_iteration
@@ -249,6 +263,16 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
 
 
 def _stored(column: Any) -> str:
+def _is_far(run: Run) -> bool:
+    """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
+    if run.learner is None or not run.learner.facts.label_scale:
+        return False
+    known = run.train.margin if run.init_model is None else run.init_model.predict(run.train.X)
+    scores = np.zeros(len(run.train.labels)) if known is None else known
+    grad, _ = run.learner.compute(run.train.queries, scores, n_threads=run.n_threads)
+    return bool(abs(grad.mean()) > grad.std())
+
+
     """The name of a column as LightGBM's models have it."""
     return str(column).replace(" ", "_")
 
@@ -280,16 +304,6 @@ def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
         return metric == str(first) if isinstance(first, Metric) else metric not in own
 
     def callback(env: Any) -> None:
-def _is_far(run: Run) -> bool:
-    """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
-    if run.learner is None or not run.learner.facts.label_scale:
-        return False
-    known = run.train.margin if run.init_model is None else run.init_model.predict(run.train.X)
-    scores = np.zeros(len(run.train.labels)) if known is None else known
-    grad, _ = run.learner.compute(run.train.queries, scores, n_threads=run.n_threads)
-    return bool(abs(grad.mean()) > grad.std())
-
-
         seen = [r for r in env.evaluation_result_list if r[0] == run.names[-1] and is_first(r[1])]
         stop(SimpleNamespace(**{field: getattr(env, field) for field in SEEN}, evaluation_result_list=seen))
 

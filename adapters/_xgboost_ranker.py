@@ -191,6 +191,12 @@ READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by
 
 def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
     """The DMatrix of a table, with the categories ``known`` of the training by column."""
+    def _adopt(self, model: Any) -> None:
+        n_threads = XGBOOST.n_threads(self._given())
+        if n_threads is not None:
+            model.set_param({"nthread": n_threads})  # which a file does not have
+        super()._adopt(model)
+
     X = _coded(X, known) if is_frame(X) else X
     if categories(X):
         options["enable_categorical"] = True
