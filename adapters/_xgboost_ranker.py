@@ -152,10 +152,7 @@ READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by
             verbose_eval=run.verbose if evals else False,
             xgb_model=run.init_model,
         )
-        if "best_iteration" in model.attributes():  # set by a callback of the user's
-            best = {name: model.attr(name) for name in ("best_iteration", "best_score")}
-            model = model[: model.best_iteration + 1]
-            model.set_attr(**best)
+        model = _kept(model)  # if a callback of the user's has stopped it
         model.set_attr(**{CATEGORIES: stored})
         return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
@@ -197,11 +194,8 @@ def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
             model.set_param({"nthread": n_threads})  # which a file does not have
         super()._adopt(model)
 
-    X = _coded(X, known) if is_frame(X) else X
-    if categories(X):
-        options["enable_categorical"] = True
-    return xgb.DMatrix(X, **options)
-
+    def _load(self, path: str) -> Any:
+        return _kept(xgb.Booster(model_file=path))
 
 def _name(data: Any, names: list[str] | None) -> None:
     """Give an array the names of the training's features, without which XGBoost refuses it; scikit-learn has warned."""
