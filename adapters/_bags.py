@@ -70,7 +70,10 @@ def bagged(
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
     part = read_part(X, y, group, qid, sample_weight, labels, margin, propensity=propensity, position=position)
-    require(len(part.queries) > 1, "bags are drawn from the queries, and the data has only one")
+    weight = part.queries.weight_by_query
+    if weight is not None and not weight.all():  # else a bag, or what it leaves out, may have no weight at all
+        part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
+    require(len(part.queries) > 1, "bags are drawn from the queries with a weight, and the data has only one")
     name = next((name for name in SEEDS if name in given), SEEDS[0])
     seed = read_param(given.get(name, 0))
     rng = np.random.default_rng(seed)

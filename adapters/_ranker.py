@@ -221,7 +221,9 @@ class Ranker:
         eval_names: Sequence[str] | None = None,
     ) -> Self:
         """Train on data that was read, with ``params`` beside those of the constructor."""
-        names = names_of(train.X)
+        for i, part in enumerate((train, *evals)):
+            weight, where = part.queries.weight_by_row, f"eval_set[{i - 1}]: " if i else ""
+            require(weight is None or weight.any(), f"{where}weight is zero everywhere; give some row a weight above 0")
         for i, part in enumerate(evals):
             require_same_columns(part.X, train.X, f"eval_set[{i}]")
             require(

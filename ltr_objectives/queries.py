@@ -235,7 +235,6 @@ class Queries:
     def _weights(self, weight: ArrayLike) -> np.ndarray:
         w = vector("weight", weight, copy=True)
         _check_each("weight", w, (w >= 0) & (w < np.inf), "finite and not negative", "entry")
-        require(w.any(), "weight is zero everywhere; give some query or row a weight above 0")
         if len(w) == len(self):
             return np.repeat(w, np.diff(self.ptr))
         there = f"one per query ({len(self)}) or one per row ({self.rows})"

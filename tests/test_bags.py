@@ -119,3 +119,14 @@ def test_metrics_of_goals_read_the_labels_of_the_queries_that_were_not_drawn(lib
 def test_a_metric_without_weights_evaluates_bags():
     given = ranker("xgboost", "rank:ndcg", eval_metric="rmse", early_stopping_rounds=2)
     assert bag(given).best_iteration_ >= 2
+
+
+@everywhere
+def test_queries_of_weight_0_are_in_no_bag(library):
+    some = np.arange(len(TRAIN.group)) % 8 == 0
+    rows = np.repeat(some, TRAIN.group)
+    for seed in range(4):
+        params = {SEED[library]: seed, "n_estimators": 2}
+        found = bag(ranker(library, **params), sample_weight=1.0 * some)
+        expected = bagged(ranker(library, **params), TRAIN.X[rows], TRAIN.y[rows], qid=TRAIN.qid[rows], bags=2)
+        assert np.array_equal(found.predict(TRAIN.X), expected.predict(TRAIN.X))

@@ -32,7 +32,7 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
         order = queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
         scores[order] = normal + objective._start(queries)
         weight = objective.row_weight(queries)
-        mean = 1.0 if weight is None else float(weight.mean())
+        mean = 1.0 if weight is None else float(weight.mean()) or 1.0
         sizes = [np.abs(x).mean() / mean for x in objective.compute(queries, scores, n_threads=n_threads)]
         return Typical(*(float(size) if size > SMALLEST else 1.0 for size in sizes))
 
