@@ -83,7 +83,7 @@ def bagged(
         fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,)))
     merged = clone(ranker)
     merged._adopt(MERGE[ranker.library.name]([each.booster_ for each in fitted]))
-    merged._fitted = Fitted(part.X.shape[1], names_of(part.X), fitted[0].objective_)
+    merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None)
     return merged
 
 

@@ -56,17 +56,22 @@ def vector(name: str, values: ArrayLike, keep: Any = np.float64, copy: bool = Fa
 
 
 def refuse_merged(labels: np.ndarray, ptr: np.ndarray) -> None:
-    """Raise if float32, in which the libraries store labels, makes different labels of a query equal."""
+    """Raise if float32, in which the libraries store labels, merges labels of a query that are not nearly equal.
+
+    They are ties if they differ by less than a relative 1e-6, and by rounding if the query then has one label.
+    """
     with np.errstate(over="ignore"):
         stored = labels.astype(np.float32)
     if (stored == labels).all():
         return
     query = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
     order = np.lexsort((labels, query))
-    different = (np.diff(labels[order]) > 0) & (np.diff(query[order]) == 0)
-    merged = np.flatnonzero(different & (np.diff(stored[order]) == 0))
-    if len(merged):
-        low, high = labels[order][merged[0] : merged[0] + 2].tolist()
+    low, high = labels[order][:-1], labels[order][1:]
+    merged = (np.diff(query[order]) == 0) & (np.diff(stored[order]) == 0)
+    alone = np.minimum.reduceat(stored, ptr[:-1]) == np.maximum.reduceat(stored, ptr[:-1])
+    tolerance = np.where(alone[query[order][1:]], 1e-12, 1e-6) * np.maximum(abs(low), abs(high))
+    wrong = np.flatnonzero(merged & (high - low > tolerance))
+    if len(wrong):
         raise LTRError(
             f"labels {low!r} and {high!r} of one query are equal in float32, which the libraries store; rank the "
             "labels within each query, or pass them as float32 if such differences do not matter"

@@ -283,4 +283,6 @@ def test_labels_that_float32_makes_equal_are_refused():
         with pytest.raises(LTRError, match="rank the labels within each query"):
             ranker("lightgbm").fit(data.X, y, qid=data.qid, **also)
     apart = 2**24 + 4 * VALI.y.astype(float) + (VALI.qid == VALI.qid[0])  # merged labels of two queries do no harm
-    ranker("lightgbm", "rmse", eval_metric="rmse").fit(VALI.X, apart, qid=VALI.qid)
+    noise = np.where(VALI.X[:, 0] > 0, 1e-15, 0.0)  # nor does rounding
+    for labels in (apart, VALI.y + 0.1 + noise, 2**24 + VALI.y + 100.0 * (VALI.X[:, 0] > 0)):
+        ranker("lightgbm", "rmse", eval_metric="rmse").fit(VALI.X, labels, qid=VALI.qid)
