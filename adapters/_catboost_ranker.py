@@ -159,7 +159,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return name in inspect.signature(Base.__init__).parameters
 
     def _train_run(self, run: Run) -> tuple[Any, Records]:
-        own, start = isinstance(run.objective, Objective), run.start
+        own, start = isinstance(run.objective, Objective), run.start or 0.0
         of_pool = is_pool(run.train.X)  # whose rows CatBoost does not reorder
         reads_labels = not of_pool and (categories(run.train.X) or run.of_the_data)
         if isinstance(run.objective, Objective) and reads_labels and not pairs_of_rows(run.objective):

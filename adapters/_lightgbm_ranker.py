@@ -126,8 +126,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         start = None if linear or boosting in ("rf", "random_forest") else run.start  # nor a forest's initial scores
         params = _params(run, boosting, start)
         gradients = run.gradients(LightGBMObjective, params)
-        linear = any(LIGHTGBM.given("linear_tree", params).values())  # whose leaves cannot be set
-        start = 0.0 if linear else run.start
+        rounds = params.pop("n_estimators", 100)
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **run.of_the_data,
                         init_score=np.full(len(part.labels), start) if start else part.margin)
@@ -232,7 +231,7 @@ def _names() -> set[str]:
 
 def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
     """The parameters for LightGBM, with our defaults; raises for those that it would ignore."""
-    params = run.with_l2(LIGHTGBM)
+    params = dict(run.params) if start is None and _is_far(run) else run.with_l2(LIGHTGBM)
     for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
         if not LIGHTGBM.given(name, params):
             params[name] = value
@@ -260,6 +259,7 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
     else:
         refuse_bagging_by_query(params)
     return params
+        params.setdefault("feature_pre_filter", False)  # LightGBM fails with a function if it drops every column
 
 
 def _stored(column: Any) -> str:

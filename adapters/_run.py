@@ -74,12 +74,12 @@ class Run(NamedTuple):
         return [m for m in self.metrics if not isinstance(m, str | Metric)]
 
     @property
-    def start(self) -> float:
-        """The score at which our objective starts; 0 if the training goes on from others, or if the library has one."""
+    def start(self) -> float | None:
+        """The score at which our objective starts; None if the training goes on from others, or if there is none."""
         off = str(self.params.get("boost_from_average")).lower() in ("false", "0")  # LightGBM's and CatBoost's
         given = self.init_model is not None or self.train.margin is not None
         if off or given or not isinstance(self.objective, Objective):
-            return 0.0
+            return None
         return self.objective._start(self.train.queries)
 
     def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> Gradients | None:

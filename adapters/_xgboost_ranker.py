@@ -243,7 +243,7 @@ def _params(run: Run, booster: str) -> dict[str, Any]:
     if isinstance(run.objective, str):
         params["objective"] = run.objective
     elif isinstance(run.objective, Objective) and run.init_model is None:  # a model has its own
-        params.setdefault("base_score", run.start)
+        params.setdefault("base_score", run.start or 0.0)
     if run.own_metrics or run.functions:
         params["disable_default_eval_metric"] = 1
     if run.native_metrics:

@@ -176,6 +176,19 @@ def test_the_model_has_the_mean_of_the_labels(library, objective):
         np.testing.assert_allclose(scores - FAR, at_0, atol=5e-3)  # float32 numbers in XGBoost
 
 
+@pytest.mark.parametrize("way", ["linear trees", "margin", "model", "no start"])
+@pytest.mark.parametrize("objective", KINDS, ids=str)
+def test_lightgbm_learns_far_from_the_labels(objective, way):
+    """LightGBM ends at a tree without a split, and with an L2 equal gradients far from 0 do not pay for one."""
+    params = {"learning_rate": 0.5, **({"linear_tree": True} if way == "linear trees" else {})}
+    params |= {"boost_from_average": False} if way == "no start" else {}
+    given = {"init_score": 0.1 * X[:, 3]} if way == "margin" else {}
+    given |= {"init_model": fit("lightgbm", price=PRICE)} if way == "model" else {}
+    scores = fit("lightgbm", objective, rounds=40, params=params, **given).predict(X)
+    assert np.corrcoef(scores, PRICE)[0, 1] > 0.5
+    assert abs(scores.mean() - FAR) < 1.0
+
+
 @libraries
 def test_early_stopping_files_and_continued_trainings_have_the_mean_once(library, tmp_path):
     valid = {"eval_set": [(X, PRICE + FAR)], "eval_group": [GROUP], "early_stopping_rounds": 10}

@@ -157,7 +157,7 @@ def test_a_name_in_other_letters_than_catboost_s_is_ours():
 
 
 def test_auto_says_that_only_native_objectives_are_left():
-    made = untrained("lightgbm", "auto")
+    made = untrained("lightgbm", "auto", bagging_by_query=True)
     first, second = (str(each.message) for each in warnings_of(lambda: fit(made, np.ones_like(TRAIN.X), stop=2)))
     assert isinstance(made.objective_, str)
     assert "no objective of ours" in first
