@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -157,6 +157,15 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def _knows_parameter(self, name: str) -> bool:
         return name in inspect.signature(Base.__init__).parameters
+
+    def _refuse_search(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise: CatBoost would train its own objective on parts of the pool."""
+        raise LTRError(
+            "CatBoost's own searches train its own objectives, not ours; use GridSearchCV of scikit-learn with "
+            "GroupKFold, or fit a ranker for each choice"
+        )
+
+    grid_search = randomized_search = select_features = _refuse_search
 
     def _train_run(self, run: Run) -> tuple[Any, Records]:
         own, start = isinstance(run.objective, Objective), run.start or 0.0
