@@ -97,6 +97,10 @@ class Ranker:
         """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
         super().set_params(**params)  # type: ignore[misc]
         return self
+    def __init_subclass__(cls) -> None:
+        cls.__metadata_request__fit = dict.fromkeys(cls._own)  # type: ignore[attr-defined]  # of scikit-learn
+        super().__init_subclass__()
+
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set().items())})"

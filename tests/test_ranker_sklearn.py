@@ -152,6 +152,17 @@ def test_search_and_cross_validation_by_metadata_routing(library):
             assert cross_val_score(pipeline, DATA.X, DATA.y, **split) == pytest.approx(by_hand(library), abs=1e-12)
 
 
+@everywhere
+def test_the_library_s_own_arguments_of_fit_are_routed(library):
+    name = {"xgboost": "base_margin", "lightgbm": "init_score", "catboost": "baseline"}[library]
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = small(library).set_fit_request(qid=True, **{name: True}).set_score_request(qid=True)
+        given = {"groups": DATA.qid, "qid": DATA.qid, name: 5.0 * DATA.y}
+        found = cross_val_score(routed, DATA.X, DATA.y, cv=GroupKFold(3), params=given)
+        assert not np.allclose(found, by_hand(library))
+        assert small(library).set_fit_request(**{name: "start"}).get_metadata_routing().fit.requests[name] == "start"
+
+
 class Scaled:
     """A parameter of a subclass, which the library does not get, and one that it gets."""
 
