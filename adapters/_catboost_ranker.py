@@ -180,14 +180,14 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         params = _params(run, pools[0], sets[0])
         params |= run.of_the_data if of_pool else {}  # CatBoost compares them with the pool's
         of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
+        params |= {"od_wait": run.patience} if run.patience else {}
+        require(run.evals or not STOPPING & params.keys(), f"{' and '.join(sorted(STOPPING))} need an eval_set")
         stops = bool(run.patience or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
         records = _set_metrics(params, run, pools[0], sets, stops)
         data = {"eval_set": pools[1:] or None, "init_model": run.init_model}
         try:
-        params |= {"od_wait": run.patience} if run.patience else {}
-        require(run.evals or not STOPPING & params.keys(), f"{' and '.join(sorted(STOPPING))} need an eval_set")
             model = catboost.CatBoost(params).fit(pools[0], **data, callbacks=run.callbacks or None, **of_fit)
         except catboost.CatBoostError as error:
             if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one

@@ -1,7 +1,10 @@
 """The data of the estimators: tables, queries and weights, in the form that all three libraries read."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +21,7 @@ except ModuleNotFoundError:
 
 from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of
-from ltr_objectives.checks import check_list
+from ltr_objectives.checks import check_list, is_number
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
 
@@ -35,6 +38,7 @@ class Part(NamedTuple):
     queries: Queries
     labels: np.ndarray
     margin: np.ndarray | None = None  # the scores that training starts from, one a row
+    had_ids: bool = False  # the table had a column of query ids, which the libraries do not see
 
     @property
     def group(self) -> np.ndarray:
@@ -76,7 +80,7 @@ class Part(NamedTuple):
             position=of_rows(given.position),
         )
         X = self.X.iloc[rows] if is_frame(self.X) else self.X[rows]
-        return Part(X, queries, labels, of_rows(self.margin))
+        return self._replace(X=X, queries=queries, labels=labels, margin=of_rows(self.margin))
 
 
 def is_frame(X: Any) -> bool:
@@ -99,6 +103,7 @@ def native(X: np.ndarray) -> np.ndarray:
 
 def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
     """The features as a DataFrame, NumPy array or CSR matrix, and the column of query ids if there is one."""
+    require(not hasattr(X, "collect_schema") or hasattr(X, "to_pandas"), "X is a LazyFrame; pass X.collect()")
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
@@ -109,11 +114,17 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
             return native(X), None
         # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
         return csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape), None
+    names = ["", *sorted(str(name) for name in X.columns)]  # with "" a column without a name counts as a second one
+    twice = next((one for one, other in pairwise(names) if one == other), None)
+    require(twice is None, f"X has two columns called {twice!r}, or one without a name; name each by itself")
     changed = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
     # LightGBM reads ordered categories as numbers
     changed |= {c: type(d)(d.categories) for c, d in X.dtypes.items() if getattr(d, "ordered", False)}
     X = X.astype(changed) if changed else X
-    return (X.drop(columns=QID), X[QID].to_numpy()) if QID in X.columns else (X, None)
+    X, qid = (X.drop(columns=QID), X[QID].to_numpy()) if QID in X.columns else (X, None)
+    dates = [c for c, d in X.dtypes.items() if getattr(d, "kind", "") in ("m", "M")]
+    require(not dates, f"X has dates or spans of time in {dates}; convert them to numbers")
+    return X, qid
 
 
 def read_part(
@@ -150,7 +161,8 @@ def read_part(
     )
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     refuse_merged(given, queries.ptr)
-    return Part(table, queries, stored, None if margin is None else _read_margin(margin, queries.rows))
+    start = None if margin is None else _read_margin(margin, queries.rows)
+    return Part(table, queries, stored, start, column is not None)
 
 
 def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None]) -> Part:
@@ -190,7 +202,8 @@ def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
         name = getattr(values, "name", None)
         same = name in X and np.array_equal(to_numpy(values), X[name])
         column = name if same else goal
-        require(column not in X, f"X has a column {column!r}, which holds labels and would be a feature; drop it")
+        leaks = column is not None and column in X
+        require(not leaks, f"X has a column {column!r}, which holds labels and would be a feature; drop it")
 
 
 def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, ...]:
@@ -216,30 +229,32 @@ def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, 
     return tuple(parts)
 
 
-def names_of(X: Any) -> np.ndarray | None:
-    """The names of the columns; None if they have numbers or none."""
+def names_of(X: Any) -> list[str] | None:
+    """The names of the columns as text; None if there are none."""
     if is_pool(X):
         given: list[str] = X.get_feature_names()
-        return np.array(given, object) if any(given) else None
-    strings = [isinstance(name, str) for name in X.columns] if is_frame(X) else []
+        return given if any(given) else None
+    if not is_frame(X):
+        return None
+    strings = [isinstance(name, str) for name in X.columns]
     require(
         all(strings) or not any(strings),
         "X has columns whose names are strings, and others; name all by strings: X.columns = X.columns.astype(str)",
     )
-    return np.array(X.columns, object) if any(strings) else None
+    return [str(name) for name in X.columns]
 
 
 def require_same_columns(X: Any, training: Any, name: str) -> None:
     """Raise unless ``X``, called ``name``, has the columns of the training table in their order."""
     here, there = names_of(X), names_of(training)
     require(
-        X.shape[1] == training.shape[1] and (here is None or there is None or list(here) == list(there)),
+        X.shape[1] == training.shape[1] and (here is None or there is None or here == there),
         f"{name} has {X.shape[1]} columns, and X has {training.shape[1]}, or their names differ; give both the same",
     )
 
 
 def check_columns(estimator: Any, X: Any) -> None:
-    """Raise unless ``X`` has the columns of the training in their order, at which LightGBM would not look."""
+    """Raise as scikit-learn does unless ``X`` has the number of columns, and the names, of the training."""
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6
@@ -252,6 +267,21 @@ def check_columns(estimator: Any, X: Any) -> None:
 def categories(X: Any) -> dict[Any, Any]:
     """The dtype of each categorical column of a frame."""
     return {c: dtype for c, dtype in X.dtypes.items() if dtype == "category"} if is_frame(X) else {}
+
+
+def categorical(X: Any) -> list[int]:
+    """The numbers of the categorical columns of a frame."""
+    return [i for i, dtype in enumerate(X.dtypes) if dtype == "category"] if is_frame(X) else []
+
+
+def require_same_kinds(X: Any, known: Collection[int], name: str = "X") -> None:
+    """Raise unless the categorical columns of a frame are those ``known``, or have no value."""
+    for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ()):
+        require(
+            (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
+            f"{name}: the column {column!r} has the dtype {dtype} here, and {'' if i in known else 'no '}categories in "
+            "the training; give it the dtype of the training",
+        )
 
 
 def warn_of_unknown(X: Any, known: Sequence[Any], name: str) -> None:
@@ -274,6 +304,15 @@ def named(X: Any) -> Any:
     X = X.copy(deep=False)
     X.columns = [str(name) for name in X.columns]
     return X
+
+
+def counts_columns(value: Any) -> bool:
+    """Return True for a parameter that numbers columns, or has an entry for each of them, instead of naming some."""
+    if isinstance(value, str):  # such as "0,2", "(1,0,-1)", or a file of splits
+        return os.path.isfile(value) or re.match(r"[\s(\[]*-?[\d.]+\s*([,:)\]]|$)", value) is not None
+    if isinstance(value, list | tuple | np.ndarray | Mapping):
+        return any(bool(re.match(r"\d+:", x)) if isinstance(x, str) else counts_columns(x) for x in value)
+    return is_number(value)
 
 
 def require_same_categories(before: list[list[Any]], X: Any) -> None:

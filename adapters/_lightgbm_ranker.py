@@ -132,7 +132,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
                         init_score=np.full(len(part.labels), start) if start else part.margin)
             for part in (run.train, *run.evals)
         )  # fmt: skip
-        for data in evals:
+        for i, data in enumerate(evals):
+            require_same_kinds(run.evals[i].X, categorical(run.train.X), f"eval_set[{i}]")
             data.set_reference(train)
         result: Records = {}
         callbacks = [*run.callbacks, lgb.record_evaluation(result), _refuse_same_names]
@@ -170,14 +171,14 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return lgb.Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
     def _check_columns(self, X: Any) -> None:
-        names = [_stored(name) for name in X.columns] if is_frame(X) else None
-        stored = names == list(getattr(self, "feature_names_in_", ()))  # of a model from a file
-        super()._check_columns(X.iloc[:1].set_axis(names, axis=1) if stored else X)
+        stored = [_stored(name) for name in names_of(X) or ()]  # as a model from a file has them
+        super()._check_columns(X.iloc[:1].set_axis(stored, axis=1) if stored == self._fitted.columns else X)
+        if self._fitted.categorical is not None:
+            require_same_kinds(X, self._fitted.categorical)
 
     def _known(self, model: Any) -> Sequence[Any]:
         return model.pandas_categorical or ()
 
-    def _scores(self, model: Any, X: Any, **options: Any) -> Any:
     def _given(self) -> dict[str, Any]:
         given = super()._given()
         for name, n in LIGHTGBM.given(LIGHTGBM.threads, given).items():
@@ -192,6 +193,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         n = next((n for name in names if (n := getattr(self, name, None)) is not None), None)
         return {**params, LIGHTGBM.threads: self._process_n_jobs(n)}
 
+    def _scores(self, model: Any, X: Any, **options: Any) -> Any:
         return model.predict(X, **self._with_threads(options))
 
     def _rounds(self, model: Any) -> int:
@@ -208,8 +210,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     def _features(self, model: Any) -> tuple[int, list[str] | None]:
         names: list[str] = model.feature_name()
-        made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
-        return len(names), None if names in made else names
+        return len(names), None if names == [f"Column_{i}" for i in range(len(names))] else names
 
 
 def _as_objective(objective: Any) -> Any:
@@ -258,11 +259,10 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
         require(_knows(objective=run.objective), unknown_objective(run.objective, LIGHTGBM))
     else:
         refuse_bagging_by_query(params)
-    return params
         params.setdefault("feature_pre_filter", False)  # LightGBM fails with a function if it drops every column
+    return params
 
 
-def _stored(column: Any) -> str:
 def _is_far(run: Run) -> bool:
     """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
     if run.learner is None or not run.learner.facts.label_scale:
@@ -273,6 +273,7 @@ def _is_far(run: Run) -> bool:
     return bool(abs(grad.mean()) > grad.std())
 
 
+def _stored(column: Any) -> str:
     """The name of a column as LightGBM's models have it."""
     return str(column).replace(" ", "_")
 
@@ -282,10 +283,10 @@ def _knows(objective: str = "none", metric: str = "None") -> bool:
     quiet = {"verbosity": -1, "num_threads": 1}
     rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
     try:
-        found = lgb.Booster({"objective": "none", "metric": metric, **quiet}, rows).eval_train()
-    except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
-        return True
-    return bool(found)
+        found = lgb.Booster({"objective": objective, "metric": metric, **quiet}, rows).eval_train()
+    except lgb.basic.LightGBMError as error:  # it may know the metric, which needs other parameters
+        return "Unknown objective" not in str(error)
+    return bool(found) or metric == "None"
 
 
 def _refuse_same_names(env: Any) -> None:

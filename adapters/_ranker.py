@@ -15,8 +15,10 @@ from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._data import (
     BaseEstimator,
     Part,
+    categorical,
     check_columns,
     check_is_fitted,
+    counts_columns,
     is_pool,
     named,
     names_of,
@@ -28,7 +30,7 @@ from ltr_objectives.adapters._data import (
 )
 from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, our_names, read_metrics, read_run
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import LTRWarning, require, warn
+from ltr_objectives.errors import LTRError, LTRWarning, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric
 
@@ -48,6 +50,8 @@ class Fitted(NamedTuple):
     evals_result_: Records | None = None
     best_score_: dict[str, dict[str, float]] | None = None
     report_: list[Candidate] | None = None
+    columns: list[str] | None = None  # the names of all columns as text; None for arrays
+    categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
 
 
 def of_fit(name: str) -> Any:
@@ -93,14 +97,14 @@ class Ranker:
         def set_fit_request(self, **routed: bool | str | None) -> Self: ...
         def set_score_request(self, **routed: bool | str | None) -> Self: ...
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
-        super().set_params(**params)  # type: ignore[misc]
-        return self
     def __init_subclass__(cls) -> None:
         cls.__metadata_request__fit = dict.fromkeys(cls._own)  # type: ignore[attr-defined]  # of scikit-learn
         super().__init_subclass__()
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
+        super().set_params(**params)  # type: ignore[misc]
+        return self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set().items())})"
@@ -254,7 +258,10 @@ class Ranker:
             warn_of_unknown(part.X, self._known(model), f"eval_set[{i}]")
         each = run.params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
         best = _at_round(kept, records) if each else {}
-        fitted = Fitted(train.X.shape[1], names, objective, records, best, report)
+        columns = names_of(train.X)
+        named_by_text = is_pool(train.X) or (columns is not None and isinstance(train.X.columns[0], str))
+        names = np.array(columns, object) if columns is not None and named_by_text else None
+        fitted = Fitted(train.X.shape[1], names, objective, records, best, report, columns, categorical(train.X))
         self._adopt(model)
         self._fitted = fitted
         return self
@@ -340,8 +347,9 @@ class Ranker:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         model = self._load(os.fspath(path))
         self._adopt(model)
-        n, names = self._features(model)
-        self._fitted = Fitted(n, None if names is None else np.array(names, object))
+        n, columns = self._features(model)
+        numbered = columns is None or columns == [str(i) for i in range(n)]
+        self._fitted = Fitted(n, None if numbered else np.array(columns, object), columns=columns)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -385,7 +393,15 @@ class Ranker:
         self._Booster = model
 
     def _check_columns(self, X: Any) -> None:
-        check_columns(self, X)
+        """Raise unless ``X`` has the columns of the training in their order, at which LightGBM would not look."""
+        names, known = names_of(X), self._fitted.columns
+        if names is None or names != known:  # scikit-learn compares their number, and names that are text
+            by_text = names is not None and hasattr(self, "feature_names_in_")
+            check_columns(self, X.iloc[:1].set_axis(names, axis=1) if by_text else X)
+        require(
+            names is None or known is None or names == known,
+            f"X has the columns {names}, but the training had {known}; give these, in this order",
+        )
 
     def _known(self, model: Any) -> Sequence[Any]:
         """The categories of a model by categorical column; none if it does not name them."""

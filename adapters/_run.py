@@ -8,8 +8,8 @@ import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
 from ltr_objectives.adapters._data import Part, named
-from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import did_you_mean, require
+from ltr_objectives.checks import check_integer, check_list, is_number
+from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
@@ -46,10 +46,9 @@ class Run(NamedTuple):
     callbacks: list[Any]
     verbose: bool | int
     n_threads: int | None
-    init_model: Any  # the library's
     seed: int
+    init_model: Any  # the library's
 
-    @property
     @property
     def learner(self) -> Objective | None:
         """Our objective as it trains; None if it is not ours. Presets keep the Hessians of their library."""
@@ -59,6 +58,7 @@ class Run(NamedTuple):
         preset = getattr(found.inner, "preset", None) is not None
         return found if preset or isinstance(found, UnitHessian) else UnitHessian(found)
 
+    @property
     def own_metrics(self) -> tuple[Metric, ...]:
         """Our metrics."""
         return tuple(m for m in self.metrics if isinstance(m, Metric))
@@ -175,10 +175,7 @@ def is_called(given: Any, library: Library, method: str) -> bool:
 
 
 def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> AnyObjective:
-    """Our objective, or what the library gets: its own spelling in CatBoost, all text that is not of ours, functions.
-
-    Without an objective it is the one for the first metric.
-    """
+    """Our objective, or what the library gets: the name of its own, functions. None is the one for the first metric."""
     if is_called(objective, library, "calc_ders_range"):
         return cast(AnyObjective, objective)
     if objective is None:

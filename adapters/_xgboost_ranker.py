@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.adapters._data import Part, categories, is_frame, require_same_categories
+from ltr_objectives.adapters._data import (
+    Part,
+    categorical,
+    categories,
+    is_frame,
+    require_same_categories,
+    require_same_kinds,
+)
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, read_param, refuse_dart, refuse_same_names
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
-from ltr_objectives.errors import require
+from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.libraries import XGBOOST
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 else:
     Base = xgb.XGBRanker
 
+READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by us alone
 CATEGORIES = "ltr_objectives_categories"  # an attribute of models
 DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init__).parameters.items()}
 
@@ -32,7 +40,6 @@ DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init
 class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score differ
     """``xgboost.XGBRanker`` with any objective and metric.
 
-READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by us alone
     Parameters
     ----------
     objective : str, Objective or function, optional
@@ -117,8 +124,13 @@ READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by
         params = _params(run, booster)
         rounds = params.pop("n_estimators", 100)
         gradients = run.gradients(XGBoostObjective, params) or _as_objective(run)
-        dtypes = enumerate(run.train.X.dtypes if is_frame(run.train.X) else ())
-        known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
+        for name, dtype in categories(run.train.X).items():
+            require(
+                dtype.categories.inferred_type in ("string", "integer", "floating", "empty"),
+                f"the column {name!r} has categories that are neither text nor numbers, which XGBoost does not read; "
+                "convert them by astype(str).astype('category')",
+            )
+        known = {i: run.train.X.dtypes.iloc[i].categories.tolist() for i in categorical(run.train.X)}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
 
         def data_of(part: Part, weight: np.ndarray | None) -> Any:
@@ -179,15 +191,6 @@ READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by
     def _splits(self, model: Any) -> float:
         return float(np.abs([*model.get_score().values()]).sum())  # of gblinear the coefficients
 
-    def _load(self, path: str) -> Any:
-        return xgb.Booster(model_file=path)
-
-    def _features(self, model: Any) -> tuple[int, list[str] | None]:
-        return model.num_features(), model.feature_names
-
-
-def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
-    """The DMatrix of a table, with the categories ``known`` of the training by column."""
     def _adopt(self, model: Any) -> None:
         n_threads = XGBOOST.n_threads(self._given())
         if n_threads is not None:
@@ -197,13 +200,10 @@ def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
     def _load(self, path: str) -> Any:
         return _kept(xgb.Booster(model_file=path))
 
-def _name(data: Any, names: list[str] | None) -> None:
-    """Give an array the names of the training's features, without which XGBoost refuses it; scikit-learn has warned."""
-    if data.feature_names is None:
-        data.feature_names = names
+    def _features(self, model: Any) -> tuple[int, list[str] | None]:
+        return model.num_features(), model.feature_names
 
 
-def categories_of(model: Any) -> dict[int, list[Any]]:
 def _kept(model: Any) -> Any:
     """Return the rounds up to the best, with which XGBoost's own ranker predicts; gblinear has no others."""
     best = {name: model.attr(name) for name in ("best_iteration", "best_score")}
@@ -216,6 +216,21 @@ def _kept(model: Any) -> Any:
     return model
 
 
+def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
+    """The DMatrix of a table, with the categories ``known`` of the training by column."""
+    X = _coded(X, known) if is_frame(X) else X
+    if categories(X):
+        options["enable_categorical"] = True
+    return xgb.DMatrix(X, **options)
+
+
+def _name(data: Any, names: list[str] | None) -> None:
+    """Give an array the names of the training's features, without which XGBoost refuses it; scikit-learn has warned."""
+    if data.feature_names is None:
+        data.feature_names = names
+
+
+def categories_of(model: Any) -> dict[int, list[Any]]:
     """The categories of a model by column; empty if it was trained on their codes."""
     if model.attr(CATEGORIES):
         return {int(i): values for i, values in json.loads(model.attr(CATEGORIES)).items()}
@@ -227,12 +242,7 @@ def _kept(model: Any) -> Any:
 
 def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
     """``X`` with the categories of the training; unknown ones are missing. XGBoost would read numbers as codes."""
-    for i, (name, dtype) in enumerate(X.dtypes.items()):
-        require(
-            (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
-            f"the column {name!r} has the dtype {dtype} here, and {'' if i in known else 'no '}categories in the "
-            "training; give it the dtype of the training",
-        )
+    require_same_kinds(X, known)
     changed = {X.columns[i]: X.iloc[:, i].astype("category").cat.set_categories(c) for i, c in known.items()}
     return X.assign(**changed) if changed else X
 
@@ -240,6 +250,9 @@ def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
 def _params(run: Run, booster: str) -> dict[str, Any]:
     """The parameters for XGBoost, with our defaults if the objective is ours."""
     params = dict(run.params) if booster == "gblinear" else run.with_l2(XGBOOST)
+    for name in params.keys() - DEFAULTS.keys():
+        meant = did_you_mean(name, READ)
+        require(not meant, f"XGBoost knows no parameter {name!r}{meant}")
     if isinstance(run.objective, str):
         params["objective"] = run.objective
     elif isinstance(run.objective, Objective) and run.init_model is None:  # a model has its own
@@ -262,9 +275,6 @@ def _as_objective(run: Run) -> Any:
 def _as_metric(run: Run, evals: list[Any]) -> Any:
     """Our metrics, and functions as XGBoost's own ranker calls them, query by query, for ``xgb.train``."""
     values = run.metric_values(evals)
-    for name in params.keys() - DEFAULTS.keys():
-        meant = did_you_mean(name, READ)
-        require(not meant, f"XGBoost knows no parameter {name!r}{meant}")
     functions = [xgb.sklearn.ltr_metric_decorator(function, run.n_threads) for function in run.functions]
 
     def evaluate(scores: Any, data: Any) -> list[tuple[str, float]]:

@@ -177,7 +177,7 @@ def surface() -> str:
     """Every public name with its parameters, by module, and every command with its options."""
     modules = {name: importlib.import_module(name).__all__ for name in (*PACKAGES, *MODULES)} | FOR_CLASSES
     found = {f"`{name}`": signatures(importlib.import_module(name), names) for name, names in modules.items()}
-    of_fit = list(Fitted._fields)
+    of_fit = [name for name in Fitted._fields if hasattr(Ranker, name)]
     found["All estimators"] = [*(signed(name, inspect.getattr_static(Ranker, name)) for name in SHARED), *of_fit]
     blocks = ["\n".join((f"### {title}\n", "```python", *lines, "```\n")) for title, lines in found.items()]
     return "\n".join([*blocks, "\n".join(("### Commands\n", "```text", *commands(), "```\n"))])

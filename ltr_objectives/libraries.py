@@ -140,10 +140,11 @@ XGBOOST = Library(
         "scale_pos_weight", "ndcg_exp_gain", "lambdarank_pair_method", "lambdarank_num_pair_per_sample",
         "lambdarank_normalization", "lambdarank_score_normalization", "lambdarank_unbiased", "lambdarank_bias_norm",
     ),
+    by_column=("feature_weights", "interaction_constraints", "monotone_constraints"),
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
+    objectives=r"(binary|count|multi|rank|reg|survival):\w+",
     metrics=r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+",
     natives={
-    objectives=r"(binary|count|multi|rank|reg|survival):\w+",
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
         "rank:pairwise": "ranknet:preset=xgboost",
     },
@@ -170,18 +171,23 @@ LIGHTGBM = Library(
         "sigmoid", "objective_seed", "alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt",
         "scale_pos_weight", "tweedie_variance_power",
     ),
+    by_column=(
+        "categorical_feature", "cegb_penalty_feature_coupled", "cegb_penalty_feature_lazy", "feature_contri",
+        "forcedbins_filename", "forcedsplits_filename", "ignore_column", "interaction_constraints",
+        "max_bin_by_feature", "monotone_constraints",
+    ),
     of_the_data=("categorical_feature", "feature_name"),
+    objectives=r"[a-z]\w*",
     metrics=r"[a-z]\w*",
     natives={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
     rivals=("lambdarank", "rank_xendcg"),
+    least_patience=-1,  # as 0, no early stopping
     least_hessian="min_sum_hessian_in_leaf",
     least_hessian_default=1e-3,
 )  # fmt: skip
 
-    objectives=r"[a-z]\w*",
 CATBOOST = Library(
     name="catboost",
-    least_patience=-1,  # as 0, no early stopping
     ranker="CatBoostRanker",
     model="CatBoost",
     error="CatBoostError",
@@ -192,9 +198,16 @@ CATBOOST = Library(
     limits=("depth", "min_data_in_leaf", "l2_leaf_reg"),
     aliases=lambda: (
         ("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait"),
+        ("random_state", "random_seed"),
     ),
     unread=("bayesian_matrix_reg",),
+    by_column=(
+        "cat_features", "embedding_features", "feature_weights", "first_feature_use_penalties", "fixed_binary_splits",
+        "ignored_features", "input_borders", "monotone_constraints", "per_feature_ctr",
+        "per_float_feature_quantization", "per_object_feature_penalties", "text_features",
+    ),
     of_the_data=("cat_features", "text_features", "embedding_features"),
+    objectives=r"[A-Z]\w*(:.*)?",
     metrics=r"[A-Z]\w*(:.*)?",
     natives=dict.fromkeys((
         "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
@@ -204,12 +217,10 @@ CATBOOST = Library(
     rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
     unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION", "StochasticFilter", "QueryCrossEntropy"),
     binary=("mode=MAP", "mode=MRR", "metric=MRR"),
-        ("random_state", "random_seed"),
     capitals=True,
     dtype=np.float64,
     negative_hessians=True,
 )  # fmt: skip
-    objectives=r"[A-Z]\w*(:.*)?",
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
 

@@ -73,8 +73,9 @@ def refuse_merged(labels: np.ndarray, ptr: np.ndarray) -> None:
     wrong = np.flatnonzero(merged & (high - low > tolerance))
     if len(wrong):
         raise LTRError(
-            f"labels {low!r} and {high!r} of one query are equal in float32, which the libraries store; rank the "
-            "labels within each query, or pass them as float32 if such differences do not matter"
+            f"labels {low[wrong[0]].item()!r} and {high[wrong[0]].item()!r} of one query are equal in float32, which "
+            "the libraries store; rank the labels within each query, or pass them as float32 if such differences do "
+            "not matter"
         )
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from contextlib import suppress
 
 import catboost
 import numpy as np
@@ -161,6 +162,56 @@ def test_columns_with_numbers_as_names(library, names):
     for given, qid in ((numbered, QID), (numbered.assign(qid=QID), None)):
         fitted = ranker(library).fit(given, Y, qid=qid, eval_set=[(numbered, Y)], eval_qid=[QID])
         assert np.array_equal(fitted.predict(given), expected)
+
+
+@everywhere
+@pytest.mark.parametrize("names", [range(10), range(10, 20), np.arange(10) + 0.5, NAMES], ids=str)
+def test_columns_in_another_order_are_refused_or_found_by_name(library, names, tmp_path):
+    table = pandas.DataFrame(TRAIN.X, columns=names)
+    turned = table[table.columns[::-1]]
+    fitted = made(library).fit(table, TRAIN.y, qid=TRAIN.qid)
+    expected = fitted.predict(table)
+    for model in (fitted, read_again(fitted, library, tmp_path)):
+        assert np.array_equal(model.predict(table), expected)
+        found = None
+        with suppress(ValueError):  # CatBoost finds the columns of its files by name
+            found = model.predict(turned)
+        assert found is None or (library == "catboost" and np.array_equal(found, expected))
+    with pytest.raises(LTRError, match="names differ"):
+        made(library).fit(table, TRAIN.y, qid=TRAIN.qid, eval_set=[(turned, TRAIN.y)], eval_qid=[TRAIN.qid])
+
+
+BY_NUMBER = {
+    "xgboost": {
+        "monotone_constraints": [(1, 0), "(1,0)", {0: 1}], "interaction_constraints": [[[0, 1]], "[[0, 1]]"],
+        "feature_weights": [[1, 2]],
+    },
+    "lightgbm": {
+        "categorical_feature": [[1], "1", "0,1"], "cat_feature": [[1]], "monotone_constraints": [[1, 0], "1,0"],
+        "max_bin_by_feature": [[9, 9]], "forcedsplits_filename": [__file__],
+    },
+    "catboost": {
+        "cat_features": [[1]], "ignored_features": [[1]], "monotone_constraints": [[1, 0], "(1,0)", {0: 1}, "0:1"],
+        "per_float_feature_quantization": [["1:border_count=9"]],
+    },
+}  # fmt: skip
+BY_NAME = {
+    "xgboost": {"monotone_constraints": {"2nd": 1}, "interaction_constraints": [["1st", "2nd"]]},
+    "lightgbm": {"categorical_feature": ["2nd"]},
+    "catboost": {"cat_features": ["2nd"], "ignored_features": ["1st"], "monotone_constraints": {"1st": 1}},
+}
+
+
+@everywhere
+def test_numbers_of_columns_beside_a_column_of_ids_are_refused(library):
+    """The libraries do not see this column, and would count from the one behind it."""
+    table = pandas.DataFrame({"qid": TRAIN.qid, "1st": TRAIN.X[:, 0], "2nd": TRAIN.qid % 3})
+    for name, values in BY_NUMBER[library].items():
+        for value in values:
+            with pytest.raises(LTRError, match=f"^{name}= counts columns"):
+                made(library, **{name: value}).fit(table, TRAIN.y)
+    for name, value in BY_NAME[library].items():
+        assert made(library, **{name: value}).fit(table, TRAIN.y).booster_
 
 
 def kinds():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import lightgbm as lgb
 import numpy as np
@@ -11,7 +12,8 @@ import xgboost as xgb
 from catalog import PATHS
 from rankers import EVAL, NATIVE, TRAIN, VALI, everywhere, fit, ranker, ranker_class
 
-from ltr_objectives import LTRError, LTRWarning, Metric, get_metric, objective_for, registry
+from ltr_objectives import LTRError, LTRWarning, Metric, Mixture, evaluate, get_metric, objective_for, registry
+from ltr_objectives.adapters import bagged
 from ltr_objectives.adapters._run import read_metrics
 from ltr_objectives.libraries import LIBRARIES as TABLES
 
@@ -206,10 +208,10 @@ def test_labels_that_are_no_grades_have_a_metric(library, labels):
         assert [*fitted.evals_result_.values()] == ([] if not given else [fitted.evals_result_["validation_0"]])
 
 
-    fitted = fit("lightgbm", "lambdarank", {**EVAL, "early_stopping_rounds": 2}, **forest)
-    kept = fitted.best_score_["validation_0"]["map"]  # unlike dart, a forest does not change earlier trees
 def test_lightgbm_s_random_forests_stop_early():
     forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "eval_metric": "map"}
+    fitted = fit("lightgbm", "lambdarank", {**EVAL, "early_stopping_rounds": 2}, **forest)
+    kept = fitted.best_score_["validation_0"]["map"]  # unlike dart, a forest does not change earlier trees
     assert fitted.score(VALI.X, VALI.y, qid=VALI.qid) == pytest.approx(kept, abs=1e-12)
 
 
