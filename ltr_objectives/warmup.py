@@ -49,4 +49,4 @@ if __name__ == "__main__":
     warm_up()
     from ltr_objectives.kernels import _compiler  # loads numba, which reads the variable
 
-    print(f"cache: {_compiler.CACHE or 'none, no folder is writable'}")
+    print(f"cache: {_compiler.user_folder()}")

@@ -14,29 +14,25 @@ from loading import run_code
 
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
-
-PACKAGE, FOLDERS = _compiler.PACKAGE, ("kernels", "metrics", "objectives")
-
+from ltr_objectives.kernels._jit import FOLDERS, PACKAGE, source_hash
+from ltr_objectives.kernels.partners import is_sampled
 
 # the cache, in this process
 
 
-def double(x):
-    return 2.0 * x
-
-
-def calls(x=3.0):
+def calls():
     """Count the times that machine code was found, with a kernel that this process has not compiled yet."""
-    made = _compiler.compiled(double, {"nogil": True})
-    assert made(x) == 2.0 * x
+    made = _compiler.compiled(is_sampled.py_func, {"nogil": True})
+    assert made(5, 3, 2) is True
     return sum(made.stats.cache_hits.values())
 
 
 @pytest.fixture
 def cache(monkeypatch, tmp_path):
     monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(_compiler, "CACHE", _compiler.writable_folder())
-    return _compiler.CACHE
+    monkeypatch.setattr(_compiler, "BUILT_IN", None)
+    monkeypatch.setattr(_compiler.MachineCode, "kept", True)
+    return _compiler.user_folder()
 
 
 def test_damaged_machine_code_is_compiled_anew_and_replaced(cache):
@@ -55,13 +51,14 @@ def test_machine_code_that_others_can_write_is_not_read(cache):
     file.chmod(0o644)
     assert calls() == 1
     cache.chmod(0o777)
-    assert calls() == 0
+    with pytest.warns(LTRWarning, match="other users can write"):
+        assert calls() == 0
 
 
 @pytest.mark.parametrize("installed", [False, True])
 def test_machine_code_is_read_where_it_cannot_be_written(cache, monkeypatch, installed):
     calls()
-    monkeypatch.setattr(_compiler, "CACHE", None)
+    monkeypatch.setattr(_compiler, "private_folder", lambda folder: pytest.fail("nothing is to be written"))
     if installed:  # whoever can write there can write the package's source files too
         cache.chmod(0o777)
         monkeypatch.setattr(_compiler, "BUILT_IN", cache)
@@ -75,29 +72,47 @@ def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatc
     monkeypatch.setattr(_compiler, "replacing", full)
     with pytest.warns(LTRWarning, match=re.escape(f"repair {cache}")):
         assert calls() == 0
-    assert _compiler.CACHE is None
     assert calls() == 0  # silent
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.parametrize("chosen", [True, False], ids=["no folder", "no home"])
+def test_the_first_kernel_that_cannot_be_kept_warns(cache, monkeypatch, tmp_path, chosen):
+    def homeless():
+        raise RuntimeError
+
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(tmp_path / "file") if chosen else "")
+    monkeypatch.setattr(_compiler, "user_cache", homeless)
+    own = _compiler.compiled(lambda x: 2.0 * x, {})  # is compiled in each process anyway
+    assert own(3.0) == 6.0
+    with pytest.warns(LTRWarning, match="NUMBA_CACHE_DIR") as warned:
+        assert [calls(), calls()] == [0, 0]
+    assert len(warned) == 1
+
+
 def test_the_cache_is_the_folder_of_numba_or_of_the_user(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    (tmp_path / "file").write_text("no folder")
-    for chosen, found in (("chosen", "chosen"), ("", "user"), ("file", None)):
+    for chosen, found in (("chosen", "chosen"), ("", "user")):
         monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(tmp_path / chosen) if chosen else "")
-        folder = _compiler.writable_folder()
-        assert folder is None if found is None else folder.is_relative_to(tmp_path / found)
+        assert _compiler.user_folder().is_relative_to(tmp_path / found)
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the package in ``folder``."""
+    leave = shutil.ignore_patterns("__pycache__", "numba-*")
+    return shutil.copytree(PACKAGE, folder / "ltr_objectives", ignore=leave)
 
 
 def test_the_cache_is_of_one_source(tmp_path):
     """A kernel of one file calls those of others, also of metrics and objectives."""
-    copied = tmp_path / "ltr_objectives"
-    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "numba-*"))
-    seen = {_compiler.source_hash(copied)}
-    files = [file for folder in FOLDERS for file in (copied / folder).glob("*.py")]
+    package = copied(tmp_path)
+    (package / "kernels" / ".#rng.py").symlink_to("of an editor")
+    seen = {source_hash(package)}
+    files = [file for folder in FOLDERS for file in (package / folder).glob("[!.]*.py")]
     for file in files:
         file.write_text(f"{file.read_text()}\n")
-        seen.add(_compiler.source_hash(copied))
+        seen.add(source_hash(package))
     assert len(seen) == 1 + len(files) > 50
 
 
@@ -160,29 +175,98 @@ def test_nothing_is_compiled_after_an_installation(tmp_path):
     assert machine_code(tmp_path) == before
 
 
-TWICE = """
+FACTOR = """
+from ltr_objectives.kernels._jit import inlined
+
+@inlined
+def times(x):
+    return 2.0 * x
+"""
+KERNELS = """
 from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.factor import times
 
 @kernel
 def twice(x):
-    return 2.0 * x
+    return 1.0 * times(x)
 
-print(twice(3.0), sum(twice.compiled.stats.cache_hits.values()))
+@kernel
+def again(x):
+    return 1.0 * times(x)
+"""
+RUN = """
+import pathlib, subprocess, sys
+
+place, beginning = sys.argv[1:]
+sys.path.insert(0, place)
+import ltr_objectives
+
+def edit(name, old, new):
+    file = pathlib.Path(ltr_objectives.__file__).parent / "kernels" / f"{name}.py"
+    file.write_text(file.read_text().replace(old, new))
+
+def run(name):
+    from ltr_objectives.kernels import twice
+    kernel = getattr(twice, name)
+    print(kernel(3.0), sum(kernel.compiled.stats.cache_hits.values()), flush=True)
+
+def other(code):
+    subprocess.run([sys.executable, "-c", beginning + code, place, beginning], check=True)
+
 """
 
 
 @pytest.fixture
-def twice(tmp_path):
-    """Start a process that compiles or loads a kernel, on a processor: its value, and 1 if it was loaded."""
-    file = tmp_path / "twice.py"
-    file.write_text(TWICE)
+def small(tmp_path):
+    """Run code in a process with a package that has two small kernels; each prints its value, and 1 if it was loaded.
+
+    Return what was printed, and the warnings.
+    """
+    kernels = copied(tmp_path) / "kernels"
+    (kernels / "factor.py").write_text(FACTOR)
+    (kernels / "twice.py").write_text(KERNELS)
+
+    def run(code='run("twice")', place=tmp_path, **environment):
+        done = run_code(RUN + code, str(place), RUN, **{"NUMBA_CACHE_DIR": str(tmp_path / "cache"), **environment})
+        return done.stdout.splitlines(), done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize(("edited", "old", "new"), [("twice", "1.0", "10.0"), ("factor", "2.0", "20.0")])
+def test_a_process_whose_sources_changed_neither_keeps_nor_loads_machine_code(small, edited, old, new):
+    change = f"edit({edited!r}, {old!r}, {new!r})"
+    both = """run("twice"); run("again")"""
+    code = f"from ltr_objectives.kernels import twice; {change}; run('twice'); other({both!r}); run('again')"
+    printed, warned = small(code)
+    assert printed == ["6.0 0", "60.0 0", "60.0 0", "6.0 0"]
+    assert warned.count("LTRWarning") == warned.count("restart Python") == 1
+    assert small(both) == (["60.0 1", "60.0 1"], "")
+
+
+def test_a_module_that_is_imported_after_a_change_is_not_taken_for_the_one_before(small):
+    printed, warned = small("""edit("factor", "2.0", "20.0"); run("twice"); edit("factor", "20.0", "2.0")""")
+    assert printed == ["60.0 0"]
+    assert "restart Python" in warned
+    assert small() == (["6.0 0"], "")
+
+
+def test_kernels_from_a_zip_file_are_compiled_with_a_warning(small, tmp_path):
+    packed = shutil.make_archive(tmp_path / "packed", "zip", tmp_path, "ltr_objectives")
+    printed, warned = small("""run("twice"); run("again")""", packed)
+    assert printed == ["6.0 0", "6.0 0"]
+    assert warned.count("LTRWarning") == warned.count("zip file") == 1
+
+
+@pytest.fixture
+def twice(small, tmp_path):
+    """Compile or load a kernel, on a processor: its value, and 1 if it was loaded."""
 
     def run(folder="cache", processor=None):
-        environment = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""} if processor else {}
-        code = f"import runpy; runpy.run_path({str(file)!r})"
-        done = run_code(code, NUMBA_CACHE_DIR=str(tmp_path / folder), **environment)
-        assert done.stderr == ""
-        return done.stdout.strip()
+        chosen = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""} if processor else {}
+        printed, warned = small(NUMBA_CACHE_DIR=str(tmp_path / folder), **chosen)
+        assert warned == ""
+        return printed[0]
 
     return run
 

@@ -3,22 +3,23 @@
 Numba's own cache hashes only the file that defines a kernel, so it keeps old machine code after an upgrade of a helper.
 The cache here is a folder named after a hash of every source file of the package's kernels. Machine code is read from
 the package, where an installation compiles it, and then from the user's folder, where anything else is kept. Reading a
-file of machine code runs it, so the user's folder is read only if no other user can write there. If it cannot be
-written, or if it is full, what is missing is compiled in each process.
+file of machine code runs it, so the user's folder is read only if no other user can write there.
+
+The hash is that of the import, because the functions in memory are. The files are hashed again before machine code is
+read or written: after a change nothing is, because a module may have been imported before or after it.
 
 With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
 numba. Other versions compile plainly, to the same results.
 """
 
 import contextlib
-import hashlib
 import logging
 import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core.caching import NullCache
@@ -28,10 +29,11 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from ltr_objectives._files import private_folder, replacing, require_own, user_cache
-from ltr_objectives.errors import warn
+from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.kernels._jit import AT_IMPORT, FOLDERS, PACKAGE, source_hash
 
-PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
+WARM_UP = "as the owner of the installation run python -m ltr_objectives.warmup"
 TESTED = "0.61", "0.68"  # versions of numba: the lowest supported, and the one that the tests install
 
 
@@ -50,16 +52,7 @@ if numba.__version__.rpartition(".")[0] in TESTED:
     from ltr_objectives.kernels import _parts as parts
 
 
-def source_hash(package: Path = PACKAGE) -> str:
-    """A hash of the versions of numba and Python, and of every source file that compiled code can come from."""
-    digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
-    for folder in ("kernels", "metrics", "objectives"):
-        for path in sorted((package / folder).glob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-NAME = f"numba-{source_hash()}"
+NAME = f"numba-{numba.__version__}-{sys.implementation.cache_tag}-{AT_IMPORT}"
 BUILT_IN = PACKAGE / NAME  # whoever can write there can write the package's source files too
 
 
@@ -72,15 +65,6 @@ def user_folder() -> Path | None:
     return None
 
 
-def writable_folder() -> Path | None:
-    """The user's folder, or None unless this user and no other can write there."""
-    folder = user_folder()
-    with contextlib.suppress(OSError):
-        return folder and private_folder(folder)
-    return None
-
-
-CACHE = writable_folder()
 V3 = {"+avx2", "+bmi", "+bmi2", "+cx16", "+f16c", "+fma", "+lzcnt", "+movbe", "+popcnt", "+sahf", "+sse4.2", "+xsave"}
 
 
@@ -94,55 +78,66 @@ def _processors(codegen: Any) -> Iterator[tuple[str, str, str]]:
     yield system, "generic", ""
 
 
+def _require_same_sources() -> None:
+    """Raise unless the source files still are those of the functions in memory."""
+    require(AT_IMPORT, "the package has no source files, as in a zip file; install it")
+    require(source_hash() == AT_IMPORT, "the package's source files changed after its import; restart Python")
+
+
 class MachineCode(NullCache):
     """The cache of one kernel, in place of numba's: one file with machine code by signature and processor."""
 
+    kept: ClassVar[bool] = True  # until something cannot be kept
+
     def __init__(self, function: Callable[..., Any]) -> None:
-        code = function.__code__
-        self._name = f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
-        self._stamp = hashlib.sha256(Path(code.co_filename).read_bytes() + code.co_code).digest()
+        self._name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}.code"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
         rtsys.initialize(target_context)  # what machine code calls; ``refresh`` takes as long as ``import numba``
         for folder in filter(None, (BUILT_IN, user_folder())):
-            with contextlib.suppress(Exception):  # a damaged file may raise anything; the kernel is compiled anew
+            with contextlib.suppress(Exception):  # the file is missing, damaged, or not to be trusted
                 known = self._read(folder)
                 for processor in _processors(target_context.codegen()):
-                    if found := known.get((sig, processor, self._stamp)):
+                    if found := known.get((sig, processor)):
                         return CompileResult._rebuild(target_context, *pickle.loads(found))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled."""
-        global CACHE
-        if CACHE is None or data.lifted or data.library.has_dynamic_globals:
+        """Keep what was compiled; warn once if that fails."""
+        if not self.kept or data.lifted or data.library.has_dynamic_globals:
             return
-        known: dict[Any, bytes] = {}
-        with contextlib.suppress(Exception):
-            known = self._read(CACHE)
-        known[sig, next(_processors(data.codegen)), self._stamp] = dumps(data._reduce())
+        folder, known, remedy = user_folder(), {}, ""
         try:
-            with replacing(CACHE / self._name) as new:
+            _require_same_sources()
+            if folder is None:
+                raise LTRError("there is no home folder; set NUMBA_CACHE_DIR to a folder for it")
+            remedy = f"; repair {folder}, or set NUMBA_CACHE_DIR to another folder, or {WARM_UP}"
+            private_folder(folder)
+            with contextlib.suppress(Exception):
+                known = self._read(folder)
+            known[sig, next(_processors(data.codegen))] = dumps(data._reduce())
+            with replacing(folder / self._name) as new:
                 new.write_bytes(dumps(known))
                 new.chmod(0o644)  # whatever the umask
-        except OSError as error:
-            warn(f"machine code is not kept: {error}; repair {CACHE}, or set NUMBA_CACHE_DIR to another folder")
-            CACHE = None
+        except (LTRError, OSError) as error:
+            MachineCode.kept = False
+            warn(f"machine code is not kept, so each process compiles its kernels: {error}{remedy}")
 
     def _read(self, folder: Path) -> dict[Any, bytes]:
         with (folder / self._name).open("rb") as file:
             if folder != BUILT_IN:
                 require_own(folder.stat(), folder)
                 require_own(os.fstat(file.fileno()), folder)  # the folder may have been replaced
+            _require_same_sources()
             return pickle.load(file)
 
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Return numba's kernel of ``function``, whose machine code is cached."""
+    """Return numba's kernel of ``function``; the machine code of the package's own kernels is cached."""
     if config.DISABLE_JIT:
         return function
     found: Any = numba.njit(**options)(function) if parts is None else parts.compiled(function, options)
-    if os.path.exists(function.__code__.co_filename):  # not from a notebook
+    if function.__module__.startswith(tuple(f"ltr_objectives.{folder}." for folder in FOLDERS)):
         found._cache = MachineCode(function)
     return found

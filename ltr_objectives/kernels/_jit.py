@@ -11,10 +11,29 @@ All kernels release the GIL: threads are made by :mod:`ltr_objectives.kernels.th
 """
 
 import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+PACKAGE = Path(__file__).resolve().parent.parent
+FOLDERS = "kernels", "metrics", "objectives"  # of the files that compiled code can come from
+
+
+def source_hash(package: Path = PACKAGE) -> str | None:
+    """A hash of every source file that compiled code can come from; None if they cannot be read, as in a zip file."""
+    digest = hashlib.sha256()
+    try:
+        files = [path for folder in FOLDERS for path in sorted((package / folder).glob("[a-z_]*.py"))]
+        for path in files:
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    except OSError:
+        return None
+    return digest.hexdigest()[:16] if files else None
+
+
+AT_IMPORT = source_hash()
 
 
 class Kernel:
