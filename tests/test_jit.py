@@ -1,6 +1,7 @@
 """Machine code: an installation has all of it, nothing stale or foreign is run, and it is the same in every process."""
 
 import errno
+import pickle
 import re
 import shutil
 import sys
@@ -35,10 +36,23 @@ def cache(monkeypatch, tmp_path):
     return _compiler.user_folder()
 
 
-def test_damaged_machine_code_is_compiled_anew_and_replaced(cache):
+DAMAGED = {
+    "cut short": lambda whole: whole[:-9],
+    "longer": lambda whole: whole + b"0",
+    "one bit": lambda whole: whole[:-2000] + bytes([whole[-2000] ^ 1]) + whole[-1999:],
+    "empty": lambda whole: b"",
+    "a list": lambda whole: pickle.dumps([1, 2]),
+    "a number": lambda whole: pickle.dumps(3),
+    "other keys and values": lambda whole: pickle.dumps({"kernel": 3}),
+    "other values": lambda whole: pickle.dumps(dict.fromkeys(pickle.loads(whole[32:]), 3)),
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_machine_code_is_compiled_anew_and_replaced(cache, damaged):
     assert [calls(), calls()] == [0, 1]
     [file] = cache.glob("*.code")
-    file.write_bytes(file.read_bytes()[:-9])
+    file.write_bytes(damaged(file.read_bytes()))
     assert [calls(), calls()] == [0, 1]
 
 

@@ -18,6 +18,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -117,20 +118,25 @@ class MachineCode(NullCache):
             with contextlib.suppress(Exception):
                 known = self._read(folder)
             known[sig, next(_processors(data.codegen))] = dumps(data._reduce())
+            code = dumps(known)
             with replacing(folder / self._name) as new:
-                new.write_bytes(dumps(known))
+                new.write_bytes(sha256(code).digest() + code)
                 new.chmod(0o644)  # whatever the umask
         except (LTRError, OSError) as error:
             MachineCode.kept = False
             warn(f"machine code is not kept, so each process compiles its kernels: {error}{remedy}")
 
     def _read(self, folder: Path) -> dict[Any, bytes]:
+        """Return what a file holds, byte for byte as it was written."""
         with (folder / self._name).open("rb") as file:
             if folder != BUILT_IN:
                 require_own(folder.stat(), folder)
                 require_own(os.fstat(file.fileno()), folder)  # the folder may have been replaced
             _require_same_sources()
-            return pickle.load(file)
+            digest, code = file.read(32), file.read()
+        require(sha256(code).digest() == digest, "damaged")
+        known: dict[Any, bytes] = pickle.loads(code)
+        return known
 
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
