@@ -1,6 +1,7 @@
 """Machine code: an installation has all of it, nothing stale or foreign is run, and it is the same in every process."""
 
 import errno
+import os
 import pickle
 import re
 import shutil
@@ -270,6 +271,12 @@ def test_kernels_from_a_zip_file_are_compiled_with_a_warning(small, tmp_path):
     printed, warned = small("""run("twice"); run("again")""", packed)
     assert printed == ["6.0 0", "6.0 0"]
     assert warned.count("LTRWarning") == warned.count("zip file") == 1
+
+
+def test_kernels_that_are_not_compiled_are_silent():
+    code = "from ltr_objectives import YetiLoss; YetiLoss().gradient_hessian([0.1, 0.2, 0.3], [1, 0, 2], [3])"
+    done = run_code(code, NUMBA_DISABLE_JIT="1", NUMBA_CACHE_DIR=os.devnull, PYTHONWARNINGS="error")
+    assert done.stderr == ""
 
 
 @pytest.fixture

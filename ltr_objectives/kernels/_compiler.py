@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
+import numpy as np
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
@@ -142,7 +143,7 @@ class MachineCode(NullCache):
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return numba's kernel of ``function``; the machine code of the package's own kernels is cached."""
     if config.DISABLE_JIT:
-        return function
+        return np.errstate(all="ignore")(function)  # numbers of NumPy warn, machine code does not
     found: Any = numba.njit(**options)(function) if parts is None else parts.compiled(function, options)
     if function.__module__.startswith(tuple(f"ltr_objectives.{folder}." for folder in FOLDERS)):
         found._cache = MachineCode(function)
