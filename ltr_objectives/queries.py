@@ -333,8 +333,8 @@ class Queries:
         """Return ``compute()``, which is called once for each of the last ``MOST_RESULTS`` keys."""
         found = self._computed.pop(key, None) or (compute(),)  # in a tuple, because the result may be None
         self._computed[key] = found  # the last used is the last
-        if len(self._computed) > MOST_RESULTS:
-            self._computed.pop(next(iter(self._computed)), None)
+        for old in list(self._computed)[:-MOST_RESULTS]:  # a copy in one step, because other threads add results
+            self._computed.pop(old, None)
         value: T = found[0]
         return value
 

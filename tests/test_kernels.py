@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,6 +16,7 @@ from ltr_objectives.kernels import threads
 from ltr_objectives.kernels.exponential import FARTHEST, exponentials
 from ltr_objectives.kernels.sorting import RUN, SHORT, descending_order, head_order, sorter
 from ltr_objectives.kernels.threads import available_threads, run
+from ltr_objectives.queries import MOST_RESULTS, Queries
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 
@@ -96,6 +98,22 @@ def test_several_callers_at_once():
     expected = work(1)
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(work, 30 * [2])) == 30 * [expected]
+
+
+def test_several_callers_keep_results_of_one_data_set():
+    queries, before = Queries([1, 0], [2]), sys.getswitchinterval()
+
+    def keep(caller):
+        for i in range(20_000):
+            queries.once((caller, i), lambda: None)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(keep, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert len(queries._computed) == MOST_RESULTS
 
 
 def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
