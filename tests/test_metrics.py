@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pickle
+import sys
 
 import catalog
 import numpy as np
@@ -54,6 +55,12 @@ def test_neither_threads_nor_the_order_of_rows_change_values(any_metric, rng):
         rows = np.concatenate([a + rng.permutation(n) for a, n in zip(np.cumsum(group) - group, group, strict=True)])
         other = any_metric.per_query(scores[rows], labels[rows], group)
         np.testing.assert_allclose(other, one, rtol=1e-11, atol=1e-12)
+
+
+def test_discounts_are_written_as_text_only_for_an_error(monkeypatch):
+    """The text of a long list of discounts takes longer than its metric."""
+    monkeypatch.setattr(sys.modules[Metric.__module__], "shown", lambda value: pytest.fail("no error needs it"))
+    assert evaluate("ndcg", [0.2, 0.1], [1, 0], [2]) == 1.0
 
 
 def test_long_lists_have_values_in_the_range_of_the_metric(any_metric, rng):

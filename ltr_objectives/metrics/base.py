@@ -164,8 +164,9 @@ class Metric(Extensible, abc.ABC):
         ranks = np.arange(1, queries.longest + 1)
         discount = self._each("discount", "rank", ranks)
         good = np.isfinite(discount).all() and (np.diff(discount) <= 0).all() and discount[-1] >= 0
-        must = "finite and not negative, and must not increase with the rank"
-        require(good, f"{self}: discount must be {must}, but is {shown(discount.tolist())}; {CHECK}")
+        if not good:
+            must = "finite and not negative, and must not increase with the rank"
+            raise LTRError(f"{self}: discount must be {must}, but is {shown(discount.tolist())}; {CHECK}")
         if self.k is not None:
             discount = np.where(ranks <= self.k, discount, 0.0)
         scale = self.scale(queries, gain, discount)
