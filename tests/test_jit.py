@@ -3,7 +3,6 @@
 import errno
 import os
 import pickle
-import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +84,7 @@ def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(_compiler, "replacing", full)
-    with pytest.warns(LTRWarning, match=re.escape(f"repair {cache}")):
+    with pytest.warns(LTRWarning, match="No space left on device; set NUMBA_CACHE_DIR"):
         assert calls() == 0
     assert calls() == 0  # silent
     assert list(cache.iterdir()) == []

@@ -35,7 +35,10 @@ from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels._jit import AT_IMPORT, FOLDERS, PACKAGE, source_hash
 
 config: Any = numba.config
-WARM_UP = "as the owner of the installation run python -m ltr_objectives.warmup"
+REMEDY = (
+    "set NUMBA_CACHE_DIR to a folder that you alone can write to, or, as the owner of the installation, run "
+    "python -m ltr_objectives.warmup"
+)
 TESTED = "0.61", "0.68"  # versions of numba: the lowest supported, and the one that the tests install
 
 
@@ -58,13 +61,9 @@ NAME = f"numba-{numba.__version__}-{sys.implementation.cache_tag}-{AT_IMPORT}"
 BUILT_IN = PACKAGE / NAME  # whoever can write there can write the package's source files too
 
 
-def user_folder() -> Path | None:
-    """The user's folder for machine code; None without a home folder."""
-    if config.CACHE_DIR:
-        return Path(config.CACHE_DIR) / "ltr_objectives" / NAME
-    with contextlib.suppress(RuntimeError):
-        return user_cache() / NAME
-    return None
+def user_folder() -> Path:
+    """The user's folder for machine code; raises RuntimeError without a home folder."""
+    return (Path(config.CACHE_DIR, "ltr_objectives") if config.CACHE_DIR else user_cache()) / NAME
 
 
 V3 = {"+avx2", "+bmi", "+bmi2", "+cx16", "+f16c", "+fma", "+lzcnt", "+movbe", "+popcnt", "+sahf", "+sse4.2", "+xsave"}
@@ -97,9 +96,9 @@ class MachineCode(NullCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
         rtsys.initialize(target_context)  # what machine code calls; ``refresh`` takes as long as ``import numba``
-        for folder in filter(None, (BUILT_IN, user_folder())):
+        for find in (lambda: BUILT_IN, user_folder):
             with contextlib.suppress(Exception):  # the file is missing, damaged, or not to be trusted
-                known = self._read(folder)
+                known = self._read(find())
                 for processor in _processors(target_context.codegen()):
                     if found := known.get((sig, processor)):
                         return CompileResult._rebuild(target_context, *pickle.loads(found))
@@ -109,13 +108,10 @@ class MachineCode(NullCache):
         """Keep what was compiled; warn once if that fails."""
         if not self.kept or data.lifted or data.library.has_dynamic_globals:
             return
-        folder, known, remedy = user_folder(), {}, ""
+        known: dict[Any, bytes] = {}
         try:
             _require_same_sources()
-            if folder is None:
-                raise LTRError("there is no home folder; set NUMBA_CACHE_DIR to a folder for it")
-            remedy = f"; repair {folder}, or set NUMBA_CACHE_DIR to another folder, or {WARM_UP}"
-            private_folder(folder)
+            folder = private_folder(user_folder())
             with contextlib.suppress(Exception):
                 known = self._read(folder)
             known[sig, next(_processors(data.codegen))] = dumps(data._reduce())
@@ -123,9 +119,10 @@ class MachineCode(NullCache):
             with replacing(folder / self._name) as new:
                 new.write_bytes(sha256(code).digest() + code)
                 new.chmod(0o644)  # whatever the umask
-        except (LTRError, OSError) as error:
+        except (LTRError, OSError, RuntimeError) as error:
             MachineCode.kept = False
-            warn(f"machine code is not kept, so each process compiles its kernels: {error}{remedy}")
+            told = str(error) if isinstance(error, LTRError) else f"{error}; {REMEDY}"
+            warn(f"machine code is not kept, so each process compiles its kernels: {told}")
 
     def _read(self, folder: Path) -> dict[Any, bytes]:
         """Return what a file holds, byte for byte as it was written."""

@@ -22,14 +22,9 @@ FOLDERS = "kernels", "metrics", "objectives"  # of the files that compiled code 
 
 
 def source_hash(package: Path = PACKAGE) -> str | None:
-    """A hash of every source file that compiled code can come from; None if they cannot be read, as in a zip file."""
-    digest = hashlib.sha256()
-    try:
-        files = [path for folder in FOLDERS for path in sorted((package / folder).glob("[a-z_]*.py"))]
-        for path in files:
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    except OSError:
-        return None
+    """A hash of every source file that compiled code can come from; None without such files, as in a zip file."""
+    files = [path for folder in FOLDERS for path in sorted((package / folder).glob("[a-z_]*.py"))]
+    digest = hashlib.sha256(b"".join(path.name.encode() + b"\0" + path.read_bytes() for path in files))
     return digest.hexdigest()[:16] if files else None
 
 
