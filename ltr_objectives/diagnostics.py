@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.kernels.records import MANY
+from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
@@ -281,18 +282,27 @@ def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str
 
 
 def warn_if_long(objective: Any, queries: Queries) -> None:
-    """Warn if a gradient visits more than ``MOST_PAIRS`` pairs of documents of the longest list."""
+    """Warn if a gradient visits ``MOST_PAIRS`` pairs of documents of the longest list."""
     for member in objective.members:
-        warn_if_long(member.objective, queries)
+        member.on(queries, warn_if_long)
     if objective.members or not objective.facts.quadratic:
         return
     metric, n = getattr(objective, "metric", None), min(queries.longest, getattr(objective, "max_documents", MANY))
-    cutoffs = [getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k")]
-    reach = min([n, *(k for k in (*cutoffs, getattr(metric, "k", None)) if isinstance(k, int))])
     draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.facts.random else 1
+    limits = [getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k")]
+    reach = min([n, *(k for k in (*limits, getattr(metric, "k", None)) if isinstance(k, int))])
     pairs = float(n) * float(reach) * float(draws)
-    if pairs > MOST_PAIRS:
+    if hasattr(objective, "rounds"):  # each takes all pairs, whatever the cutoff
+        pairs = float(n) ** 2 * float(draws) * max(objective.rounds, 1)
+    elif pairs >= MOST_PAIRS:
+        end = queries.ptr[np.diff(queries.ptr).argmax() + 1]
+        gain = objective._worth(queries)[end - queries.longest : end]
+        if objective.facts.quadratic == "relevant" and queries.propensity is None:  # a draw takes a fifth of the time
+            pairs = float(n) * min(reach, np.count_nonzero(gain)) * (1 + draws / 5)
+        elif getattr(metric, "kind", None) == CASCADE:  # ranks below several relevant documents count for nothing
+            pairs *= min(1.0, 10.0 / max(gain.sum(), 1.0))
+    if pairs >= MOST_PAIRS:
         warn(
-            f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each "
-            f"gradient; choose a cutoff, fewer pairs or fewer draws, or split the queries"
+            f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each gradient, and Ctrl-C waits "
+            "for that; choose a cutoff, fewer pairs or fewer draws, or split the queries"
         )

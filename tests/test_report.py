@@ -185,6 +185,31 @@ def test_long_lists_are_named_before_the_first_gradient(monkeypatch, recwarn):
                 lightgbm_objective(around)(np.arange(300) % 2, np.zeros(300), None, [300])
 
 
+FEW, MANY = np.arange(200_000) < 10, np.arange(200_000) % 2  # labels
+LONG = {
+    "lambdamart": [(FEW, False), (MANY, True)],
+    "lambdamart:map": [(FEW, False), (MANY, True)],
+    "lambdamart:mrr": [(MANY, False)],
+    "lambdamart:map;score_norm=true": [(FEW, True)],
+    "yetiloss:ndcg": [(FEW, False), (MANY, True)],
+    "yetiloss:mrr": [(MANY, False)],
+    "stochasticrank:mrr": [(MANY, False)],
+    "approxndcg": [(FEW, False), (MANY, True)],
+    "ranknet": [(FEW, True), (MANY, True)],
+    "plrank:k=none": [(FEW, False), (MANY, False)],
+    "neuralndcg:k=10;max_documents=50000": [(FEW, True), (MANY, True)],
+    "neuralndcg": [(MANY, False)],
+}
+
+
+@pytest.mark.parametrize(("text", "labels", "slow"), [(text, *case) for text, cases in LONG.items() for case in cases])
+def test_long_lists_are_named_only_if_their_gradients_are_slow(text, labels, slow, recwarn):
+    queries = Queries({None: labels, "bought": labels[::-1]}, [len(labels)])
+    diagnostics.warn_if_long(get_objective(text), queries)
+    diagnostics.warn_if_long(get_objective(f"{text}[bought]"), queries)
+    assert len(recwarn) == 2 * slow
+
+
 @pytest.mark.parametrize("relevant", [1, 500, 200_000])
 def test_long_ties_take_no_square_of_time(relevant):
     """With the square, these would take minutes."""

@@ -54,7 +54,7 @@ class _Approx(Objective):
         return Facts(
             hessian_kind="bound" if self.step <= 1 and metric.kind != AVERAGE else "estimate",
             label_limit=metric.label_limit,
-            quadratic=metric.kind != CASCADE,  # in which one relevant document counts
+            quadratic=metric.kind != CASCADE and "relevant",  # in a cascade one relevant document counts
         )
 
     def fill(self, call: Call) -> None:

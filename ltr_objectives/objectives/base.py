@@ -36,7 +36,7 @@ class Facts(NamedTuple):
     label_limit: float | None = None  # the largest label allowed
     reads_labels: bool = True
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
-    quadratic: bool = False  # the time grows with the square of the length of a list
+    quadratic: bool | str = False  # the time grows with the pairs of a list; "relevant": with a relevant document
 
 
 class Member(NamedTuple):

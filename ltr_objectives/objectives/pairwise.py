@@ -98,12 +98,14 @@ class PairwiseObjective(Objective):
 
     @property
     def facts(self) -> Facts:
+        by_pair = self.loss.code != LOGISTIC or self.score_norm or self.difference == "noisy"
+        by_gain = not by_pair and getattr(self.metric, "kind", None) in (LINEAR, AVERAGE)
         return Facts(
             random=self._random,
             hessian_kind=self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate",
             takes_clicks=True,
             label_limit=None if self.metric is None else self.weighing_metric.label_limit,
-            quadratic=True,
+            quadratic="relevant" if by_gain else True,
         )
 
     @property

@@ -131,7 +131,7 @@ class PLRank(NDCGObjective, text="plrank"):
 
     @property
     def facts(self) -> Facts:
-        return super().facts._replace(random=True, quadratic=True)
+        return super().facts._replace(random=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

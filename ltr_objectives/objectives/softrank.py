@@ -90,7 +90,7 @@ class SoftRank(GainObjective, text="softrank"):
 
     @property
     def facts(self) -> Facts:
-        return super().facts._replace(quadratic=True)
+        return super().facts._replace(quadratic="relevant")
 
     def __post_init__(self) -> None:
         super().__post_init__()
