@@ -1,17 +1,19 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
-from ltr_objectives.libraries import Library
+from ltr_objectives.libraries import CATBOOST, LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
@@ -20,6 +22,12 @@ from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
 ByGoal = Mapping[str, ArrayLike]
+PLACES = (
+    "xgb.train and xgb.cv take obj=xgboost_objective(...) and custom_metric=xgboost_metric(...), lgb.train and lgb.cv "
+    "{'objective': lightgbm_objective(...)} and feval=lightgbm_metric(...), lightgbm.LGBMRanker both as objective= and "
+    "eval_metric=, catboost.CatBoost loss_function=catboost_objective(...) and eval_metric=catboost_metric(...), and "
+    "the rankers of ltr_objectives.adapters names, such as objective='yetiloss:map' and eval_metric='map'"
+)
 
 
 class Training:
@@ -92,15 +100,57 @@ def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
     return {goal: vector(f"labels[{goal!r}]", values) for goal, values in (labels or {}).items()}
 
 
-class ObjectiveCallable:
+def library_of(second: Any, group: Any) -> str:
+    """The library whose data sets look so; LightGBM's estimators show arrays, with sizes of queries."""
+    if hasattr(second, "get_init_score") or (group is not None and not hasattr(second, "get_label")):
+        return "lightgbm"
+    return "xgboost" if hasattr(second, "num_row") and hasattr(second, "get_label") else ""
+
+
+class Placed:
+    """The base of the six callables. If one stands where another belongs, an error says what belongs where."""
+
+    library: ClassVar[Library]
+    role: ClassVar[str]
+    no_jit = True  # else CatBoost tries to compile the method, and warns
+    answer: Callable[..., Any]  # to the library that calls
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.library.name}_{self.role}"
+
+    # LightGBM's estimators pass as many arguments as they count, XGBoost's pass weights if they find this name
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None, group: Any = None) -> Any:
+        """Answer the library that calls."""
+        calls = next(filter(attrgetter("direct"), map(calls_of, LIBRARIES.values())), None)
+        role = self.role if calls is None else "objective" if "update" in calls.names else "metric"
+        if (library_of(second, group), role) != (self.library.name, self.role):
+            raise self.misplaced()
+        return self.answer(first, second, sample_weight, group)
+
+    def __str__(self) -> str:
+        if any(calls_of(library).direct for library in LIBRARIES.values()):  # which takes text here
+            raise self.misplaced()
+        return repr(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.library is not CATBOOST and calls_of(CATBOOST).frames:  # which copies the parameters of each fit
+            raise self.misplaced()
+        return vars(self)
+
+    def misplaced(self) -> LTRError:
+        """The error for a place where another callable belongs."""
+        return LTRError(f"{self.__name__} does not belong here: {PLACES}")
+
+
+class ObjectiveCallable(Placed):
     """The base of what a library calls for gradients.
 
     Weights, propensities and positions given here replace those of the library's data sets, and ``labels`` by goal come
     beside theirs. The estimators know the queries, and call ``gradients`` alone.
     """
 
-    library: ClassVar[Library]
-    no_jit = True  # else CatBoost tries to compile the method, and warns
+    role = "objective"
 
     def __init__(
         self, objective: Objective, *, n_threads: int | None = None, labels: ByGoal | None = None, **by_row: Any
@@ -113,7 +163,7 @@ class ObjectiveCallable:
         self._memo = Memo()
 
     def __repr__(self) -> str:
-        return f"{self.library.name}_objective({self.objective!r})"
+        return f"{self.__name__}({self.objective!r})"
 
     def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
         """The queries of one of the library's data sets."""
@@ -195,11 +245,10 @@ def refuse_goals(metrics: Iterable[Metric]) -> None:
     )
 
 
-class MetricCallable:
+class MetricCallable(Placed):
     """The base of what XGBoost and LightGBM call for metrics."""
 
-    library: ClassVar[Library]
-    no_jit = True  # as of an objective
+    role = "metric"
 
     def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
         refuse_goals(metrics)
@@ -208,7 +257,7 @@ class MetricCallable:
         self._memo = Memo()
 
     def __repr__(self) -> str:
-        return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
+        return f"{self.__name__}({', '.join(map(repr, self.metrics))})"
 
     def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
         """The queries of one of the library's data sets."""

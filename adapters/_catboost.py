@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._callables import (
     ByGoal,
     ObjectiveCallable,
+    Placed,
     equal,
     pairs_of_rows,
     read_labels,
@@ -117,11 +118,11 @@ def read_model(path: str) -> Any:
     return CATBOOST.load().CatBoost().load_model(path, form)
 
 
-class CatBoostMetric:
+class CatBoostMetric(Placed):
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
     library = CATBOOST
-    no_jit = True
+    role = "metric"
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
         """An instance of a class named like the metric: CatBoost records values under the name of the class."""
@@ -142,7 +143,7 @@ class CatBoostMetric:
         self._seen: dict[int, tuple[Queries, np.ndarray | None, int]] | None = None  # by address of the labels
 
     def __repr__(self) -> str:
-        return f"catboost_metric({self.metric!r}, {len(self._sets)} pools)"
+        return f"{self.__name__}({self.metric!r}, {len(self._sets)} pools)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CatBoostMetric, self._made_of
@@ -169,10 +170,6 @@ class CatBoostMetric:
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
             self.metric.layers(self._queries[i])  # raises for labels that the metric refuses
         fit.require_known_rows(self._any_order)
-
-    def __call__(self, *arguments: Any) -> NoReturn:
-        """LightGBM's rankers call this; without it they would silently leave the metric out."""
-        raise LTRError("catboost_metric works in CatBoost alone")
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._callables import equal
+from ltr_objectives.adapters._callables import Placed, equal
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import CATBOOST
@@ -132,6 +132,12 @@ class Fit(NamedTuple):
             require(value is None or str(value) in allowed, f"{name}={value!r} {otherwise}")
 
 
+NOT_A_FIT = (
+    "only a training started by fit(pool) is supported; cv, grid_search, randomized_search and others cut the pool "
+    "into parts: make a pool for each part, and an object from that pool, and call fit"
+)
+
+
 def fit_under_way() -> Fit | None:
     """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.
 
@@ -140,17 +146,15 @@ def fit_under_way() -> Fit | None:
     """
     calls = calls_of(CATBOOST)
     if calls.names[:2] != ["_prepare_train_params", "_fit"]:
+        require(calls.names[:1] not in (["cv"], ["_prepare_train_params"]), NOT_A_FIT)
         return None
     given = calls.local("_prepare_train_params")
     eval_sets = given["eval_set"] if isinstance(given["eval_set"], list) else [given["eval_set"]]
     known = tuple(s for s in eval_sets if s is not None)
     params = dict(given["self"]._init_params or {})
+    for name, value in params.items():
+        if isinstance(value, Placed) and (value.role == "metric") != (name == "eval_metric"):
+            raise value.misplaced()
     if given["save_snapshot"] is not None:
         params["save_snapshot"] = given["save_snapshot"]
     return Fit(params, given["X"], known, given["init_model"])
-
-
-NOT_A_FIT = (
-    "only a training started by fit(pool) is supported; cv, grid_search, randomized_search and others cut the pool "
-    "into parts: make a pool for each part, and an object from that pool, and call fit"
-)

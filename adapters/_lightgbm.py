@@ -18,11 +18,9 @@ from ltr_objectives.objectives.base import Objective, get_objective
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
     """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
     labels, scores = first, second
-    if hasattr(second, "get_init_score"):  # a DMatrix has none
+    if hasattr(second, "get_init_score"):
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
-    require(
-        group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
-    )
+    require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes)")
     return labels, group, weight, scores
 
 
@@ -56,8 +54,7 @@ class LightGBMObjective(ObjectiveCallable):
 
     library = LIGHTGBM
 
-    # LGBMRanker counts the parameters and passes the groups only if there are four; lgb.train passes two.
-    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def answer(self, first: Any, second: Any, weight: Any, group: Any) -> tuple[np.ndarray, np.ndarray]:
         booster = calls_of(LIGHTGBM).booster
         params = getattr(booster, "params", None) or {}
         refuse_our_text(params)
@@ -92,7 +89,7 @@ class LightGBMMetric(MetricCallable):
 
     library = LIGHTGBM
 
-    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
+    def answer(self, first: Any, second: Any, weight: Any, group: Any) -> list[tuple[str, float, bool]]:
         _refuse_subset(second, reads_position=False)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         params = getattr(calls_of(LIGHTGBM).booster, "params", None)

@@ -33,8 +33,7 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()
     require(len(sizes) > 0, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
-    rows = data.num_row()  # a Dataset of LightGBM has none: what refuses queries that lgb.cv cuts is not here
-    require(min(len(labels), rows) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
+    require(min(len(labels), data.num_row()) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
     weight = data.get_weight()
     return labels, sizes, weight if len(weight) else None
 
@@ -44,7 +43,7 @@ class XGBoostObjective(ObjectiveCallable):
 
     library = XGBOOST
 
-    def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
+    def answer(self, predictions: Any, data: Any, *_: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +58,7 @@ class XGBoostMetric(MetricCallable):
 
     library = XGBOOST
 
-    def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
+    def answer(self, predictions: Any, data: Any, *_: Any) -> list[tuple[str, float]]:
         params = _params(self._memo, calls_of(XGBOOST))
 
         def sums() -> np.ndarray:

@@ -2,18 +2,27 @@
 
 import sys
 
+import catboost
 import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
 from catalog import PATHS
+from catboost import CatBoost, CatBoostRanker, Pool
 from rankers import LIBRARIES, ranker_class
 from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
 from trainings import data_of, trained
 
 from ltr_objectives import LTRError, LTRWarning, Metric, evaluate
-from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
+from ltr_objectives.adapters import (
+    catboost_metric,
+    catboost_objective,
+    lightgbm_metric,
+    lightgbm_objective,
+    xgboost_metric,
+    xgboost_objective,
+)
 from ltr_objectives.kernels import threads
 from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics import base
@@ -178,12 +187,64 @@ def test_a_library_with_the_interface_of_xgboost(monkeypatch):
             make()(SCORES, OtherMatrix([]))
 
 
-def test_lightgbm_refuses_a_callable_of_xgboost():
-    """It could not check that folds keep queries whole."""
-    for given in ({"objective": xgboost_objective(OURS)}, {"feval": xgboost_metric("map")}):
-        params = {**LGB, "objective": given.pop("objective", "lambdarank")}
-        with pytest.raises(AttributeError, match="num_row"):
-            lgb.train(params, dataset(weight=np.ones(len(QID))), 1, valid_sets=[dataset()], **given)
+OF_LGB = {**LGB, "objective": "lambdarank"}
+OF_CAT = {"iterations": 1, "verbose": 0, "allow_writing_files": False}
+ENTRIES = {  # ways to give an objective or a metric to a library
+    ("xgboost", "objective"): [
+        lambda o, data: xgb.train({}, data, 1, obj=o),
+        lambda o, data: xgb.train({"objective": o}, data, 1),
+        lambda o, data: xgb.cv({}, data, 1, nfold=2, obj=o),
+        lambda o, data: xgb.Booster({}, [data]).update(data, 0, fobj=o),
+        lambda o, _: xgb.XGBRegressor(objective=o, n_estimators=1).fit(X, LABELS, sample_weight=LABELS + 1),
+    ],
+    ("xgboost", "metric"): [
+        lambda m, data: xgb.train({}, data, 1, custom_metric=m, evals=[(data, "a")], verbose_eval=False),
+        lambda m, data: xgb.train({"eval_metric": m}, data, 1, evals=[(data, "a")], verbose_eval=False),
+        lambda m, data: xgb.cv({}, data, 1, nfold=2, custom_metric=m),
+        lambda m, _: xgb.XGBRanker(eval_metric=m).fit(X, LABELS, qid=QID, eval_set=[(X, LABELS)], eval_qid=[QID]),
+        lambda m, _: xgb.XGBRegressor(eval_metric=m).fit(X, LABELS, eval_set=[(X, LABELS)]),
+    ],
+    ("lightgbm", "objective"): [
+        lambda o, data: lgb.train({**LGB, "objective": o}, data, 1),
+        lambda o, data: lgb.cv({**LGB, "objective": o}, data, 1, folds=FOLDS),
+        lambda o, data: lgb.Booster({**LGB, "objective": "none"}, data).update(fobj=o),
+        lambda o, _: lgb.LGBMRanker(objective=o, n_estimators=1, **LGB).fit(X, LABELS, group=GROUP),
+        lambda o, _: lgb.LGBMRegressor(objective=o, n_estimators=1, **LGB).fit(X, LABELS),
+    ],
+    ("lightgbm", "metric"): [
+        lambda m, data: lgb.train(OF_LGB, data, 1, valid_sets=[data], feval=m),
+        lambda m, data: lgb.cv(OF_LGB, data, 1, folds=FOLDS, feval=m),
+        lambda m, _: lgb.LGBMRanker(n_estimators=1, **LGB).fit(
+            X, LABELS, group=GROUP, eval_set=[(X, LABELS)], eval_group=[GROUP], eval_metric=m
+        ),
+        lambda m, _: lgb.LGBMRegressor(n_estimators=1, **LGB).fit(X, LABELS, eval_set=[(X, LABELS)], eval_metric=m),
+    ],
+    ("catboost", "objective"): [
+        lambda o, data: CatBoost({**OF_CAT, "loss_function": o, "eval_metric": "NDCG"}).fit(data),
+        lambda o, data: catboost.cv(data, {**OF_CAT, "loss_function": o, "eval_metric": "NDCG"}, fold_count=2),
+        lambda o, data: CatBoostRanker(**OF_CAT, loss_function=o).fit(data),
+    ],
+    ("catboost", "metric"): [
+        lambda m, data: CatBoost({**OF_CAT, "loss_function": "YetiRank", "eval_metric": m}).fit(data, eval_set=data),
+        lambda m, data: CatBoost({**OF_CAT, "loss_function": "YetiRank", "custom_metric": [m]}).fit(data),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+@pytest.mark.parametrize(("library", "role"), ENTRIES)
+def test_a_callable_in_the_place_of_another_is_refused(library, role):
+    pool = Pool(X, LABELS, group_id=QID)
+    data = {"xgboost": dmatrix, "lightgbm": dataset, "catboost": lambda: pool}[library]
+    made = {
+        "xgboost": (xgboost_objective(OURS), xgboost_metric("map")),
+        "lightgbm": (lightgbm_objective(OURS), lightgbm_metric("map")),
+        "catboost": (catboost_objective(OURS, pool), catboost_metric("map", pool, pool)),
+    }
+    for callables in (each for both in made.values() for each in both):
+        for enter in ENTRIES[library, role] if callables.__name__ != f"{library}_{role}" else ():
+            with pytest.raises(LTRError, match=rf"{callables.__name__} does not .*{library}_{role}|^only a training"):
+                enter(callables, data())
 
 
 # threads: as many as the training was given, counted where they run
