@@ -4,18 +4,22 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import examples
+import lightgbm
 import numpy as np
 import pytest
 from catalog import OBJECTIVES, ONE_OF_EACH, PARITIES, PATHS
 from catboost import CatBoost, Pool
 from packaging.version import Version
+from pandas import DataFrame
 from rankers import LIBRARIES, SUFFIX, ranker
 from recording import Recording
 from trainings import NEWTON, WAYS, data_of, objectives, release, trained
 from xgboost import DMatrix
 
-from ltr_objectives import Metric, Objective, adapters, evaluate
+from ltr_objectives import Metric, Objective, adapters, evaluate, get_objective
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
 ways = pytest.mark.parametrize("way", WAYS)
@@ -129,6 +133,38 @@ def test_the_preset_trains_like_the_native_objective(parity, weighted):
     ours = trained(parity.library, "callable", parity.ours, *data, 25, **how, **splits).predict(data[0])
     assert np.ptp(native) > 0.1
     assert np.abs(native - ours).max() < parity.tolerance * np.ptp(native)
+
+
+# the libraries' own functions that refuse a training with a function
+
+
+def test_the_page_s_refit_is_that_of_lightgbm():
+    names = {"lgb": lightgbm, "np": np}
+    examples.run(examples.block("docs/serving.md", "def refit("), names)
+    (X, y, group), _ = data_of("any", queries=30)
+    new, labels, sizes = data_of("any", queries=6, seed=8)[0]  # so few that some leaves are empty
+    params = {"lambda_l2": 3.0, "num_leaves": 7, "verbose": -1, "num_threads": 1, "objective": "lambdarank"}
+    model = lightgbm.train(params, lightgbm.Dataset(X, y, group=group), 5)
+    expected = model.refit(new, labels, decay_rate=0.8, group=sizes)
+    preset = get_objective("lambdamart:preset=lightgbm")
+    found = names["refit"](model, preset, new, labels, sizes, decay=0.8, l2=3.0)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-6)
+    assert np.abs(found.predict(X) - model.predict(X)).max() > 1e-3
+
+
+def test_the_page_s_change_of_a_metric_is_that_of_catboost():
+    (X, y, group), _ = data_of("any", queries=30)
+    table = DataFrame(X).add_prefix("f").assign(colour="red")
+    part = SimpleNamespace(y=y, group=group, qid=np.repeat(np.arange(len(group)), group))
+    code = examples.block("docs/from_catboost.md", "ShapValues").replace('"map"', '"ndcg"')
+    pool = Pool(table, y, group_id=part.qid, cat_features=["colour"])
+    params = {"loss_function": "YetiRank:mode=NDCG", "iterations": 5, "verbose": 0, "allow_writing_files": False}
+    model = CatBoost({**params, "thread_count": 1}).fit(pool)
+    names = {"Pool": Pool, "table": lambda _: table, "test": part, "ranker": model}
+    examples.run(code.replace("test.group)", "test.group, convention='catboost')"), names)
+    expected = model.get_feature_importance(pool, type="LossFunctionChange")
+    np.testing.assert_allclose(names["change"], expected, atol=1e-12)
+    assert expected.max() > 0.01
 
 
 # other processes
