@@ -135,6 +135,18 @@ def test_the_preset_trains_like_the_native_objective(parity, weighted):
     assert np.abs(native - ours).max() < parity.tolerance * np.ptp(native)
 
 
+@pytest.mark.parametrize(("library", "native", "ours", "params"), [
+    ("lightgbm", "lambdarank", "lambdamart:preset=lightgbm", {"subsample": 0.6, "subsample_freq": 1}),
+    ("lightgbm", "lambdarank", "lambdamart:preset=lightgbm", {"extra_trees": True, "feature_fraction_bynode": 0.6}),
+    ("xgboost", "rank:ndcg", "lambdamart:preset=xgboost", {"subsample": 0.6, "colsample_bytree": 0.6}),
+    ("xgboost", "rank:ndcg", "lambdamart:preset=xgboost", {"booster": "dart", "rate_drop": 0.3}),
+])  # fmt: skip
+def test_a_preset_draws_the_samples_of_the_native_objective(library, native, ours, params):
+    (X, y, group), _ = data_of("any")
+    expected, found = (ranker(library, o, **params).fit(X, y, group=group).predict(X) for o in (native, ours))
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.ptp(expected))
+
+
 # the libraries' own functions that refuse a training with a function
 
 
