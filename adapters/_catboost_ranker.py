@@ -26,7 +26,7 @@ else:
     Base = catboost.CatBoostRanker
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval"}
-OF_FIT = ("log_cout", "log_cerr")  # which are not parameters
+OF_FIT = ("log_cout", "log_cerr", "plot", "plot_file")  # which are not parameters
 STOPPING = {"od_type", "od_pval"}
 
 
@@ -68,8 +68,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     ``X`` may be a ``catboost.Pool`` and ``eval_set`` one or a list of them, which have labels, queries, weights by row
     and a baseline. The rows are then not shuffled, and ours train on a copy. ``fit`` has ``group_id``,
     ``group_weight``, ``baseline``, ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``,
-    ``metric_period``, ``silent``, ``logging_level``, ``log_cout``, ``log_cerr`` and those for snapshots too. With
-    ``metric_period`` above 1 ``best_score_`` is empty.
+    ``metric_period``, ``silent``, ``logging_level``, ``verbose_eval``, ``log_cout``, ``log_cerr``, ``plot``,
+    ``plot_file`` and those for snapshots too. With ``metric_period`` above 1 ``best_score_`` is empty.
 
     Columns of dtype category are categorical features, in addition to ``cat_features``; CatBoost refuses missing values
     in them. If CatBoost shuffles the training set, as it does for its own objectives, it prints 0 as our metric on it.
@@ -93,9 +93,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         name: name
         for name in (
             "cat_features", "text_features", "embedding_features", "use_best_model", "metric_period", "silent",
-            "logging_level", "save_snapshot", "snapshot_file", "snapshot_interval", *OF_FIT,
+            "logging_level", "verbose_eval", "save_snapshot", "snapshot_file", "snapshot_interval", *OF_FIT,
         )
     }  # fmt: skip
+    _of_a_pool = ("pairs", "pairs_weight", "subgroup_id", "graph", "column_description")
 
     def __init__(
         self,

@@ -71,6 +71,7 @@ class Ranker:
 
     library: ClassVar[Library]
     _own: ClassVar[Mapping[str, str]]  # further arguments of the library's fit, with ours of the same meaning
+    _of_a_pool: ClassVar[tuple[str, ...]] = ()  # arguments of CatBoost's fit that a Pool has too
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
 
@@ -190,7 +191,8 @@ class Ranker:
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
         """
         for name in own.keys() - self._own.keys():
-            raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
+            instead = f"; give fit a catboost.Pool with {name}=" if name in self._of_a_pool else ""
+            raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}{instead}")
         params: dict[str, Any] = {self._own[name]: value for name, value in own.items() if value is not None}
         if params.keys() & {"eval_X", "eval_y"}:  # LightGBM's
             given = (params.pop(name, ()) for name in ("eval_X", "eval_y"))

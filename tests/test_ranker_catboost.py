@@ -206,8 +206,12 @@ def test_arguments_of_catboost_s_fit(tmp_path):
         printed = {**EVAL, "log_cout": log, "metric_period": 2}
         fit("catboost", "YetiRank", printed)
         assert log.tell() == 0
-        fit("catboost", "YetiRank", {**printed, "silent": False})
-    assert len((tmp_path / "log").read_text().splitlines()) > 3
+        for loud in ({"silent": False}, {"verbose_eval": 2, "plot": False}):
+            before = log.tell()
+            fit("catboost", "YetiRank", {**printed, **loud})
+            assert log.tell() > before
+    with pytest.raises(TypeError, match="Pool with pairs="):
+        fit("catboost", "PairLogit", {"pairs": [[0, 1]]})
 
 
 def test_pickles_have_all_attributes():
