@@ -26,6 +26,10 @@ from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
+LOST = (
+    "query ids are missing, or a tool of scikit-learn lost them: pass qid= (one id per row) or group= (sizes), route "
+    f"qid= by set_fit_request(qid=True), or give X a column {QID!r} that each step keeps, not as 'remainder__{QID}'"
+)
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
 RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
 ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
@@ -150,7 +154,9 @@ def read_part(
     if column is not None:
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
+    require(group is not None or qid is not None, LOST)
     given = vector("labels", _of_a_column(y))
+    require(table.shape[0] == len(given), f"X has {table.shape[0]} rows, but y has {len(given)}")
     stored = _as_stored(given)
     queries = Queries(
         by_goal(stored, goals),
@@ -159,7 +165,6 @@ def read_part(
         weight=None if weight is None else _as_stored(vector("weight", weight)),
         **clicks,
     )
-    require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     refuse_merged(given, queries.ptr)
     start = None if margin is None else _read_margin(margin, queries.rows)
     return Part(table, queries, stored, start, column is not None)
@@ -218,8 +223,9 @@ def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, 
         "eval_set must be a list of pairs (X, y)",
     )
     for name, given in lists.items():
-        n = len(pairs) if given is None else len(given)
-        require(n == len(pairs), f"{name} must have one entry for each of the {len(pairs)} pairs of eval_set, got {n}")
+        n = len(pairs) if given is None else len(check_list(name, given, "arrays"))
+        wanted = f"{name} must have one entry for each of the {len(pairs)} pairs of eval_set"
+        require(n == len(pairs), f"{wanted}, got {n}; for one pair pass {name}=[...]")
     parts = []
     for i, (X, y) in enumerate(pairs):
         try:

@@ -135,22 +135,25 @@ def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
     return ids
 
 
-def sizes_of(qid: Any) -> np.ndarray:
-    """Group sizes of query ids; rows of one query must be consecutive.
+def sizes_of(qid: Any, rows: int | None = None) -> np.ndarray:
+    """Group sizes of query ids, one for each of ``rows``; rows of one query must be consecutive.
 
     >>> sizes_of([7, 7, 3, 3, 3])
     array([2, 3])
     """
     ids = ids_of(qid)
     require(len(ids) > 0, "qid is empty; pass one query id per row")
+    n = len(ids)
+    require(rows in (None, n), f"qid has {n} rows, but there are {rows}; sizes of queries belong to group=")
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
     again = next((name for name, count in Counter(ids[starts].tolist()).items() if count > 1), None)
     require(
         again is None,
         f"qid is not sorted: query {again} occurs in several places; "
-        "sort the rows by qid, for example with order = np.argsort(qid, kind='stable')",
+        "sort the rows by qid, for example with order = np.argsort(qid, kind='stable'), and give tools that shuffle "
+        "columns a table without qid",
     )
-    return np.diff(np.append(starts, len(ids)))
+    return np.diff(np.append(starts, n))
 
 
 class Queries:
@@ -209,10 +212,11 @@ class Queries:
             _check_each(name, values, np.isfinite(values), "finite")
             values.flags.writeable = False
         self.goals = {goal: values for goal, values in read if goal is not None}
-        require((group is None) != (qid is None), "pass group= (sizes) or qid= (one id per row), and not both")
-        sizes = sizes_of(qid) if group is None else _sizes(group)
-        given = "qid has" if group is None else "group adds up to"
-        require(sizes.sum() == self.rows, f"{given} {sizes.sum():g} rows, but there are {self.rows}; {SIZES_OR_IDS}")
+        require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
+        require(group is None or qid is None, "pass group= or qid=, not both")
+        sizes = sizes_of(qid, self.rows) if group is None else _sizes(group)
+        total = f"group adds up to {sizes.sum():g} rows, but there are {self.rows}"
+        require(sizes.sum() == self.rows, f"{total}; {SIZES_OR_IDS}")
         self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.longest = int(sizes.max())
         self.weight_by_row = None if weight is None else self._weights(weight)
