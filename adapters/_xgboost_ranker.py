@@ -113,7 +113,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
         """The leaf of each row in each tree, shape (rows, trees)."""
-        return self.predict(X, pred_leaf=True, iteration_range=iteration_range or (0, 0))
+        leaves = self.predict(X, pred_leaf=True, iteration_range=iteration_range)
+        return leaves if leaves.ndim == 2 else leaves[:, None]  # of one tree
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
@@ -177,13 +178,13 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def _known(self, model: Any) -> Sequence[Any]:
         return [*categories_of(model).values()]
 
-    def _scores(self, model: Any, X: Any, base_margin: Any = None, **options: Any) -> Any:
+    def _scores(self, model: Any, X: Any, base_margin: Any = None, iteration_range: Any = None, **options: Any) -> Any:
         given = self._given()
         options_of_data = {name: given[name] for name in ("missing", "feature_types") if name in given}
         n_threads = XGBOOST.n_threads(given)
         data = _matrix(X, categories_of(model), nthread=n_threads, base_margin=base_margin, **options_of_data)
         _name(data, model.feature_names)
-        return model.predict(data, **options)
+        return model.predict(data, iteration_range=iteration_range or (0, 0), **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
