@@ -31,8 +31,8 @@ def bagged(
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
     labels: Mapping[str, ArrayLike] | None = None,
-    margin: ArrayLike | None = None,
     bags: int = 8,
+    **own: Any,
 ) -> R:
     """Train a model on each of several bags of queries, and merge them into one whose raw scores are their mean.
 
@@ -46,10 +46,11 @@ def bagged(
         Its parameters are used; it is not fitted itself. Bag ``i`` trains with the ranker's seed plus ``i``.
     X, y, group, qid, sample_weight, propensity, position, labels
         As of the ranker's ``fit``.
-    margin : array of shape (rows,), optional
-        Initial scores, as the library's ``fit`` takes them under its own name. ``predict`` does not add them.
     bags : int
         Number of models.
+    **own
+        Further arguments of the ranker's ``fit`` that are not about eval sets or another model, such as ``init_score``,
+        ``base_margin`` or ``baseline``.
 
     Returns
     -------
@@ -69,7 +70,12 @@ def bagged(
     given = our_names(ranker.library, ranker._given())
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
-    part = read_part(X, y, group, qid, sample_weight, labels, margin, propensity=propensity, position=position)
+    data = {"qid": qid, "sample_weight": sample_weight, "margin": None}
+    params = ranker._renamed(own, data)
+    for name in (each for each in own if ranker._own[each].startswith(("eval", "init_model"))):
+        raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
+    clicks = {"propensity": propensity, "position": position}
+    part = read_part(X, y, group, data["qid"], data["sample_weight"], labels, data["margin"], **clicks)
     weight = part.queries.weight_by_query
     if weight is not None and not weight.all():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
@@ -80,7 +86,7 @@ def bagged(
     fitted = []
     for bag in range(check_integer("bags", bags)):
         drawn, left_out = resampled(part, rng)
-        fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,)))
+        fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,), params))
     merged = clone(ranker)
     merged._adopt(MERGE[ranker.library.name]([each.booster_ for each in fitted]))
     merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None)

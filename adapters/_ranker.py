@@ -190,6 +190,24 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: a
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
         """
+        ours: dict[str, Any] = {
+            "qid": qid, "sample_weight": sample_weight, "margin": None, "init_model": init_model, "eval_set": eval_set,
+            "eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": eval_sample_weight,
+            "eval_labels": eval_labels, "eval_margin": None,
+        }  # fmt: skip
+        params = self._renamed(own, ours)
+        if early_stopping_rounds is not None:
+            params["early_stopping_rounds"] = early_stopping_rounds
+        clicks = {"propensity": propensity, "position": position}
+        train = read_part(X, y, group, ours["qid"], ours["sample_weight"], labels, ours["margin"], **clicks)
+        spelled = {self._own[name]: name for name in own}
+        lists = ("eval_group", "eval_qid", "eval_sample_weight", "eval_labels", "eval_margin")
+        evals = read_eval_sets(ours["eval_set"], **{spelled.get(name, name): ours[name] for name in lists})
+        eval_names = params.pop("eval_names", None)
+        return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose, eval_names)
+
+    def _renamed(self, own: Mapping[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+        """Add the library's own arguments of fit to ``ours`` if they mean one of these, and return the others."""
         for name in own.keys() - self._own.keys():
             instead = f"; give fit a catboost.Pool with {name}=" if name in self._of_a_pool else ""
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}{instead}")
@@ -199,26 +217,10 @@ class Ranker:
             tables, targets = (each if isinstance(each, tuple) else (each,) for each in given)
             require(len(tables) == len(targets), "eval_X and eval_y must both be given, with as many entries")
             params["eval_set"] = [*zip(tables, targets, strict=True)]
-        ours: dict[str, Any] = {"qid": qid, "sample_weight": sample_weight, "init_model": init_model}
-        ours |= {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "margin": None, "eval_margin": None}
         for name in params.keys() & ours.keys():
             require(ours[name] is None, f"{name}= is given under two names; leave one out")
             ours[name] = params.pop(name)
-        if early_stopping_rounds is not None:
-            params["early_stopping_rounds"] = early_stopping_rounds
-        clicks = {"propensity": propensity, "position": position}
-        train = read_part(X, y, group, ours["qid"], ours["sample_weight"], labels, ours["margin"], **clicks)
-        lists = {
-            "eval_group": eval_group,
-            "eval_qid": eval_qid,
-            "eval_sample_weight": ours["eval_sample_weight"],
-            "eval_labels": eval_labels,
-            "eval_margin": ours["eval_margin"],
-        }
-        spelled = {self._own[name]: name for name in own}
-        evals = read_eval_sets(ours["eval_set"], **{spelled.get(name, name): each for name, each in lists.items()})
-        eval_names = params.pop("eval_names", None)
-        return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose, eval_names)
+        return params
 
     def _fit_parts(
         self,

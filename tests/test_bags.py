@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from rankers import SUFFIX, TRAIN, everywhere, query_weights, ranker, ranker_class
 
+from ltr_objectives import LTRError
 from ltr_objectives.adapters import _bags, bagged
 from ltr_objectives.adapters._data import read_part
 from ltr_objectives.objectives.around import UnitHessian
@@ -130,3 +131,15 @@ def test_queries_of_weight_0_are_in_no_bag(library):
         found = bag(ranker(library, **params), sample_weight=1.0 * some)
         expected = bagged(ranker(library, **params), TRAIN.X[rows], TRAIN.y[rows], qid=TRAIN.qid[rows], bags=2)
         assert np.array_equal(found.predict(TRAIN.X), expected.predict(TRAIN.X))
+
+
+def test_arguments_of_the_library_s_fit():
+    names = [f"x{i}" for i in range(10)]
+    assert bag(ranker("lightgbm"), feature_name=names).booster_.feature_name() == names
+    merged = bagged(ranker("catboost"), TRAIN.X, TRAIN.y, group_id=TRAIN.qid, bags=2)
+    assert np.array_equal(merged.predict(TRAIN.X), bag(ranker("catboost")).predict(TRAIN.X))
+    with pytest.raises(LTRError, match="qid= is given under two names"):
+        bag(ranker("catboost"), group_id=TRAIN.qid)
+    for name in ("eval_set", "eval_X", "init_model", "xgb_model", "base_margin", "foo"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            bag(ranker("lightgbm"), **{name: None})

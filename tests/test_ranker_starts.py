@@ -82,8 +82,9 @@ def test_a_training_from_the_scores_of_a_model_goes_on_from_it(library, ours):
 def test_a_regression_and_its_bags_start_from_them_and_not_from_the_mean(library):
     labels = 100.0 + SCORES
     start = labels + 0.01 * TRAIN.X[:, 0]
-    alone = ranker(library, "rmse").fit(TRAIN.X, labels, qid=TRAIN.qid, **{NAMES[library][0]: start})
-    many = bagged(ranker(library, "rmse", eval_metric="dcg"), TRAIN.X, labels, qid=TRAIN.qid, margin=start, bags=2)
+    given = {"qid": TRAIN.qid, NAMES[library][0]: start}
+    alone = ranker(library, "rmse").fit(TRAIN.X, labels, **given)
+    many = bagged(ranker(library, "rmse", eval_metric="dcg"), TRAIN.X, labels, bags=2, **given)
     for model in (alone, many):
         np.testing.assert_allclose(model.predict(TEST.X), -0.01 * TEST.X[:, 0], atol=0.02)
 
