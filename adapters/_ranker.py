@@ -60,7 +60,8 @@ def of_fit(name: str) -> Any:
     def read(ranker: Any) -> Any:
         value = getattr(vars(ranker).get("_fitted"), name, None)
         if value is None:
-            raise AttributeError(f"this {type(ranker).__name__} has no {name}; fit sets it")
+            only = {"feature_names_in_": " if X has names", "report_": " if objective='auto'"}.get(name, "")
+            raise AttributeError(f"this {type(ranker).__name__} has no {name}; fit sets it{only}")
         return value
 
     return property(read)

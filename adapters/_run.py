@@ -87,7 +87,8 @@ class Run(NamedTuple):
         if self.learner is None:
             return None
         made, queries = kind(self.learner, n_threads=self.n_threads), self.train.queries
-        return lambda scores, data: made.gradients(queries, scores, params)
+        made.answer = lambda scores, *_: made.gradients(queries, scores, params)
+        return made
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
         """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""

@@ -214,7 +214,7 @@ def test_selectors_with_routed_ids_select_features():
 @everywhere
 def test_numbers_are_no_names_of_features(library):
     made = ranker(library).fit(pandas.DataFrame(DATA.X), DATA.y, qid=DATA.qid)
-    with pytest.raises(AttributeError, match="has no feature_names_in_"):
+    with pytest.raises(AttributeError, match="feature_names_in_; fit sets it if X has names"):
         _ = made.feature_names_in_
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 from dataclasses import replace
 
 import lightgbm as lgb
@@ -12,7 +13,17 @@ import xgboost as xgb
 from catalog import PATHS
 from rankers import EVAL, NATIVE, TRAIN, VALI, everywhere, fit, ranker, ranker_class
 
-from ltr_objectives import LTRError, LTRWarning, Metric, Mixture, evaluate, get_metric, objective_for, registry
+from ltr_objectives import (
+    LTRError,
+    LTRWarning,
+    Metric,
+    Mixture,
+    evaluate,
+    get_metric,
+    get_objective,
+    objective_for,
+    registry,
+)
 from ltr_objectives.adapters import bagged
 from ltr_objectives.adapters._run import read_metrics
 from ltr_objectives.libraries import LIBRARIES as TABLES
@@ -224,6 +235,20 @@ def test_arguments_of_another_library_are_refused(library):
     for name in (*(name for of, name in own.items() if of != library), "foo"):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             fit(library, given={name: None})
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_the_library_gets_an_objective_that_shows_what_it_is(library, monkeypatch):
+    """Trackers of experiments record the text of a parameter."""
+    seen, module = [], sys.modules[library]
+
+    def train(params, *others, plain=module.train, **how):
+        seen.append(how.get("obj") or params["objective"])
+        return plain(params, *others, **how)
+
+    monkeypatch.setattr(module, "train", train)
+    fit(library, "ranknet:sigma=2")
+    assert repr(get_objective("ranknet:sigma=2")) in str(seen[0])
 
 
 def test_xgboost_s_own_arguments_of_fit():
