@@ -22,7 +22,6 @@ from ltr_objectives.registry import objective_for
 OneMetric = str | Metric | Callable[..., Any]
 EvalMetric = OneMetric | Sequence[OneMetric] | None
 AnyObjective = Objective | str | Callable[..., Any]  # ours, the name of the library's own, or a function that it calls
-Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 AUTO = "auto"
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
@@ -82,7 +81,7 @@ class Run(NamedTuple):
             return None
         return self.objective._start(self.train.queries)
 
-    def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> Gradients | None:
+    def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> ObjectiveCallable | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
         if self.learner is None:
             return None
