@@ -30,6 +30,9 @@ CUTS = {
     "cv": lambda model, params, pool: cv(pool, params, fold_count=3),
     "grid_search": lambda model, params, pool: model.grid_search({"depth": [2, 3]}, pool, verbose=False),
     "randomized_search": lambda model, params, pool: model.randomized_search({"depth": [2, 3]}, pool, verbose=False),
+    "select_features": lambda model, params, pool: model.select_features(
+        pool, features_for_select="0-3", num_features_to_select=2, steps=1
+    ),
 }
 
 
@@ -42,7 +45,7 @@ def test_functions_that_cut_the_pool(what, cut, workplace):
         "metric": {"loss_function": "QueryRMSE", "eval_metric": catboost_metric("ndcg", pool)},
     }[what]
     params = {**QUIET, **FEW, **ours}
-    with pytest.raises(CatBoostError, match="only a training started by fit"):
+    with pytest.raises(LTRError, match="only a training started by fit"):
         CUTS[cut](CatBoost(params), params, pool)
 
 
