@@ -2,15 +2,12 @@
 
 import functools
 import importlib
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, essence
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.language import split_metric
 
@@ -67,20 +64,6 @@ class Library(NamedTuple):
     def exception(self) -> type[Exception]:
         """The class of its errors."""
         return attrgetter(self.error)(self.load())
-
-    @contextmanager
-    def estimator(self) -> Iterator[Any]:
-        """Yield our estimator's class. The library prints to stderr, and its errors become LTRError."""
-        error = self.exception()
-        from ltr_objectives import adapters
-
-        with redirect_stdout(sys.stderr):
-            try:
-                yield getattr(adapters, self.ranker)
-            except LTRError:
-                raise
-            except (error, ValueError, TypeError) as said:
-                raise LTRError(f"{self.name}: {essence(str(said))}") from None
 
     def knows(self, native: str) -> bool:
         """Return True if the library has a ranking objective of this name; settings may follow CatBoost's."""

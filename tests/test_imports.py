@@ -4,6 +4,8 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import ltr_objectives
 
 PACKAGE = Path(ltr_objectives.__file__).parent
@@ -11,24 +13,54 @@ FOLDERS = ".", "kernels", "metrics", "objectives"
 CORE = {
     ".".join(("ltr_objectives", *path.relative_to(PACKAGE).with_suffix("").parts)): path
     for folder in FOLDERS
-    for path in (PACKAGE / folder).glob("[!_]*.py")
-    if path.name != "datasets.py"  # another name of what the workbench has
+    for path in (PACKAGE / folder).glob("*.py")
+    if not path.name.startswith("__") and path.name != "datasets.py"  # another name of what the workbench has
 }
+ABOVE = "ltr_objectives", "ltr_objectives.adapters", "ltr_objectives.workbench"
 
 
-def imported(path):
-    """The modules of the package that a file imports anywhere, also in functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "ltr_objectives":
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in CORE else node.module for name in names)
+def is_module(name):
+    path = PACKAGE.joinpath(*name.split(".")[1:])
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def imported(text):
+    """The modules of the package that a source imports anywhere, also in functions and by name."""
+    for node in ast.walk(ast.parse(text)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports name the package"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if is_module(name) else node.module for name in whole]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        yield from (name for name in names if name.partition(".")[0] == "ltr_objectives")
+
+
+def upward(modules):
+    return [m for m in modules if m == ABOVE[0] or m.startswith(ABOVE[1:])]
 
 
 def test_no_import_of_the_core_runs_upward():
-    graph = {name: {*imported(path)} for name, path in CORE.items()}
+    graph = {name: {*imported(path.read_text())} for name, path in CORE.items()}
     assert all(len(modules) > 1 for name, modules in graph.items() if name.endswith(("base", "queries")))
     TopologicalSorter(graph).prepare()  # raises for a circle
-    above = "ltr_objectives.adapters", "ltr_objectives.workbench"
-    assert not {
-        name: found for name, modules in graph.items() if (found := [m for m in modules if m.startswith(above)])
-    }
+    assert not {name: found for name, modules in graph.items() if (found := upward(modules))}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from ltr_objectives import adapters",
+        "from ltr_objectives import evaluate",
+        "from ltr_objectives.adapters import XGBRanker",
+        "from ltr_objectives.workbench.data import cut",
+        "import ltr_objectives.adapters as a",
+        "importlib.import_module('ltr_objectives.workbench.tables')",
+    ],
+)
+def test_a_late_import_is_seen(line):
+    assert upward(imported(f"def f():\n    if True:\n        {line}\n"))
+    assert not upward(imported("from ltr_objectives.errors import require\nfrom ltr_objectives import errors"))

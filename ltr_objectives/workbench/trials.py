@@ -1,14 +1,17 @@
 """The engine of trials: one objective in one library, trained with one budget on one fold, and what it reaches."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives import adapters
 from ltr_objectives.candidates import labels_for
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
@@ -81,6 +84,18 @@ def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Se
     return fit(library, objective, metrics, params, data, vali, budget.patience)
 
 
+@contextmanager
+def estimator(library: str) -> Iterator[Any]:
+    """Yield our estimator's class. The library prints to stderr, and its errors become LTRError."""
+    with redirect_stdout(sys.stderr):
+        try:
+            yield getattr(adapters, LIBRARIES[library].ranker)
+        except LTRError:
+            raise
+        except (LIBRARIES[library].exception(), ValueError, TypeError) as said:
+            raise LTRError(f"{library}: {essence(str(said))}") from None
+
+
 def fit(
     library: str, objective: str | Objective, metrics: Sequence[Metric], params: Mapping[str, Any], data: RankingData,
     vali: RankingData | None, patience: int,
@@ -93,9 +108,9 @@ def fit(
     if vali is not None:
         given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
         given |= {"early_stopping_rounds": patience} if len(metrics) == 1 else {}
-    with LIBRARIES[library].estimator() as estimator:
+    with estimator(library) as ranker_class:
         start = perf_counter()
-        ranker = estimator(objective=objective, eval_metric=list(metrics), **params)
+        ranker = ranker_class(objective=objective, eval_metric=list(metrics), **params)
         ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight, **given)
     return ranker, perf_counter() - start
 

@@ -15,6 +15,7 @@ from ltr_objectives.workbench.cli.files import read_data, writable
 from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame, select
 from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.trials import estimator
 
 
 def predict(
@@ -40,8 +41,8 @@ def predict(
     writable(out, (".npy", ".txt"), "scores", model, data)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
     queries: int | None = None
-    with LIBRARIES[name].estimator() as estimator:
-        ranker = estimator().load_model(model)
+    with estimator(name) as ranker_class:
+        ranker = ranker_class().load_model(model)
         features, names = ranker.n_features_in_, getattr(ranker, "feature_names_in_", None)
         width = features
         if is_table(data):
