@@ -1,18 +1,35 @@
-"""Write files whole or not at all, and find folders for caches."""
+"""Open text, write files whole or not at all, and find folders for caches."""
 
+import importlib
 import os
 import shutil
 import tempfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 UNREADABLE: tuple[type[Exception], ...] = (ValueError, OverflowError, OSError, EOFError, zlib.error)
 with suppress(ImportError):  # Python may be built without it
     import lzma
 
     UNREADABLE += (lzma.LZMAError,)
+NOT_UTF8 = "it is not text in UTF-8, but perhaps in UTF-16, as PowerShell's > writes; save it in UTF-8"
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[Any]:
+    """Open a text file, perhaps a compressed one, as bytes behind its byte order mark; raise ValueError for UTF-16."""
+    module = importlib.import_module(COMPRESSED.get(path.suffix.lower(), "io"))
+    with module.open(path, "rb") as file:
+        start = file.peek(64)[:64]
+        if b"\0" in start or start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ValueError(NOT_UTF8)
+        file.read(len(BOM_UTF8) if start.startswith(BOM_UTF8) else 0)
+        yield file
 
 
 @contextmanager

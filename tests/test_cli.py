@@ -1,7 +1,9 @@
 """``evaluate``, ``train`` and ``predict``: every kind of file, the libraries' own scores, and errors of one line."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import shlex
 import subprocess
@@ -62,6 +64,47 @@ def test_every_kind_of_file_is_read(kind):
     assert found["queries"] == 2
     assert found["metrics"] == {"mrr": 0.75, "ndcg@1": pytest.approx((0 + 1 / 3) / 2)}
     assert found["per_query"] == {"qid": ["a", "bb"], "mrr": [0.5, 1.0], "ndcg@1": [0.0, pytest.approx(1 / 3)]}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".bz2", ".xz"])
+def test_a_byte_order_mark_is_skipped_and_utf_16_is_refused(ending, folder):
+    """Of labels, scores, ids, LETOR text, CSV and TREC files; the first id has one more row."""
+    compress = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[ending]
+    texts = {
+        "l": "1\n0\n2\n", "s": "1\n2\n3\n", "q": "01\n01\n1\n", "t.csv": "qid,label,f\n01,1,1\n01,0,2\n1,2,3\n",
+        "run": "01 Q0 a 1 1 t\n01 Q0 b 1 2 t\n1 Q0 a 1 3 t\n", "qrels": "01 0 a 1\n1 0 a 2\n",
+        "letor.txt": "1 qid:1 1:1\n0 qid:1 1:2\n2 qid:2 1:3\n",
+    }  # fmt: skip
+    asked = [
+        ["--labels", f"l{ending}", "--scores", f"s{ending}", "--qid", f"q{ending}"],
+        ["--data", f"t.csv{ending}", "--scores", f"s{ending}"],
+        ["--run", f"run{ending}", "--qrels", f"qrels{ending}"],
+        ["--data", f"letor.txt{ending}", "--scores", f"s{ending}"],
+    ]
+
+    def write(encoding):
+        for name, text in texts.items():
+            Path(f"{name}{ending}").write_bytes(compress(text.encode(encoding)))
+
+    write("utf-8-sig")
+    for files in asked:
+        found = run_json("evaluate", "--metric", "mrr", "--per-query", *files)["per_query"]
+        assert found == {"qid": [1, 2] if "letor" in files[1] else ["01", "1"], "mrr": [0.5, 1.0]}
+    for encoding in ("utf-16", "utf-16-le", "utf-32"):
+        write(encoding)
+        for files in asked:
+            if (encoding, files[1]) != ("utf-16-le", f"t.csv{ending}"):  # whose columns have other names
+                assert "UTF-8" in fails("evaluate", *files)
+
+
+def test_names_in_one_option_or_in_several_are_the_same():
+    assert run("evaluate", "--metric", "mrr", "--metric", "map,mrr", *columns("text")) == run(
+        "evaluate", "--metric", "mrr,map", *columns("text")
+    )
+    files = ["--train", "table.csv", "--out", "m.txt", "--library", "lightgbm", "--trees", 1]
+    pd.DataFrame(FOLD.train.X).add_prefix("f").assign(label=FOLD.train.y, qid=FOLD.train.qid).to_csv("table.csv")
+    given = ["--ignore", "f3", "--ignore", "f1,f2,Unnamed: 0"]
+    assert run_json("train", *files, *given)["features"] == [f"f{i}" for i in (0, *range(4, 10))]
 
 
 def test_a_query_that_is_skipped_has_no_value():

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import http.client
 import io
+import lzma
 import pickle
 import unittest.mock
 import urllib.error
@@ -64,14 +65,15 @@ def test_queries_are_selected_whole_and_data_pickle():
 
 
 def write(path, text):
-    compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(path.suffix.lower(), bytes)
     path.write_bytes(compress(text.encode()))
     return path
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.dat.bz2"])
-def test_a_letor_file_is_read_with_comments_plain_or_compressed(tmp_path, name):
-    X, y, group, qid = load_letor(write(tmp_path / name, ROWS))
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.dat.bz2", "a.xz", "a.TXT.GZ"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_letor_file_is_read_with_comments_plain_or_compressed(tmp_path, name, mark):
+    X, y, group, qid = load_letor(write(tmp_path / name, mark + ROWS))
     assert np.array_equal(X, np.array([[0.5, 0, 1.25], [0, -3, 0], [1e-3, 0, 0]], np.float32))
     assert (X.dtype, y.dtype, group.dtype) == (np.float32, np.float32, np.int64)
     assert (y.tolist(), group.tolist(), qid.tolist()) == ([2, 0, 1], [2, 1], [7, 7, 3])

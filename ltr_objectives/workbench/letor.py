@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives._files import UNREADABLE
+from ltr_objectives._files import UNREADABLE, open_text
 from ltr_objectives.errors import LTRError, require
 
 ROOM, CELLS_A_VALUE = 2**24, 250  # cells allowed in dense rows: in any case (64 MiB), or for each row and each value
@@ -46,7 +46,8 @@ def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
     except ImportError as error:
         raise ImportError(f"LETOR files need scikit-learn: pip install scikit-learn ({error})") from None
     try:
-        X, y, qid = load_svmlight_file(str(path), dtype=np.float32, query_id=True, zero_based=False)
+        with open_text(path) as file:
+            X, y, qid = load_svmlight_file(file, dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
     except UNREADABLE as error:
         raise LTRError(f"{path} cannot be read: {error}; LETOR text is 'label qid:1 1:0.5 ...'") from None

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from ltr_objectives._files import UNREADABLE, replacing
+from ltr_objectives._files import NOT_UTF8, UNREADABLE, replacing
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
 from ltr_objectives.workbench.data import RankingData
@@ -69,7 +69,8 @@ def naming(option: str, path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise LTRError(f"--{option} {path}: {error}") from None
+        said = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else error
+        raise LTRError(f"--{option} {path}: {said}") from None
 
 
 def read_frame(

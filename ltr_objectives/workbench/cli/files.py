@@ -2,12 +2,13 @@
 
 import os
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives._files import replacing
+from ltr_objectives._files import open_text, replacing
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
@@ -114,7 +115,8 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
         if is_table(path):
             frame = read_frame(path, [name], only=True, text=[] if float_numbers else [name])
             return numbers(frame, name, unjudged=True) if float_numbers else np.asarray(frame[name])
-        lines = np.loadtxt(path, float if float_numbers else str, comments=None, ndmin=2)
+        with open_text(path) as file, TextIOWrapper(file, "utf-8") as rows:
+            lines = np.loadtxt(rows, float if float_numbers else str, comments=None, ndmin=2)
         require(lines.shape[1] == 1, f"it has {lines.shape[1]} columns; write one value a line")
         return lines.ravel()
 

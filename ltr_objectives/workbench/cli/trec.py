@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_objectives._files import UNREADABLE
+from ltr_objectives._files import UNREADABLE, open_text
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.cli.files import Lists
@@ -53,7 +53,8 @@ def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
     """Read and check the columns query, document and ``number``."""
     form = f"--{option} {path} is not of the form '{' '.join(names)}'"
     try:
-        lines = pd.read_csv(path, sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
+        with open_text(path) as file:
+            lines = pd.read_csv(file, sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
         n = len(names)
         rows = [line.split(None, n) for line in lines[0] if not line.startswith("#")]  # comments, as in trec_eval
         require(rows, "it has comments only")
