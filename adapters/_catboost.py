@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._callables import (
     ByGoal,
     ObjectiveCallable,
@@ -113,9 +115,9 @@ class CatBoostObjective(ObjectiveCallable):
 
 def read_model(path: str) -> Any:
     """The model of a file in CatBoost's own format, or in JSON."""
-    with open(path, "rb") as file:
-        form = "json" if file.read(1) == b"{" else "cbm"
-    return CATBOOST.load().CatBoost().load_model(path, form)
+    # of JSON that was cut short CatBoost would read numbers from memory at random; its own format has a length
+    content = require_whole(path, "CatBoost", lambda content: content[:4] == b"CBM1" or json.loads(content))
+    return CATBOOST.load().CatBoost().load_model(path, "cbm" if content[:4] == b"CBM1" else "json")
 
 
 class CatBoostMetric(Placed):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._data import categorical, is_frame, names_of, require_same_categories, require_same_kinds
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._ranker import Ranker, Records
@@ -204,8 +205,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return float(model.feature_importance("split").sum())
 
     def _load(self, path: str) -> Any:
-        with open(path, "rb") as file:  # LightGBM reads fewer trees of a file that is cut short, or ends the process
-            require(END.search(file.read()), f"{path} is not a whole LightGBM model; save or copy it again")
+        require_whole(path, "LightGBM", END.search)  # it would read fewer trees, or end the process
         return lgb.Booster(model_file=path)
 
     def _features(self, model: Any) -> tuple[int, list[str] | None]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._data import (
     Part,
     categorical,
@@ -33,6 +35,7 @@ else:
     Base = xgb.XGBRanker
 
 READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by us alone
+WHOLE = re.compile(rb'\A(\{L.*\x07version\[.{,60}\}|\{\s*".*\}\s*|[^{].*)\Z', re.DOTALL)  # UBJSON, JSON, older formats
 CATEGORIES = "ltr_objectives_categories"  # an attribute of models
 DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init__).parameters.items()}
 
@@ -199,6 +202,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         super()._adopt(model)
 
     def _load(self, path: str) -> Any:
+        require_whole(path, "XGBoost", WHOLE.match)  # it would end the process
         return _kept(xgb.Booster(model_file=path))
 
     def _features(self, model: Any) -> tuple[int, list[str] | None]:

@@ -1,4 +1,4 @@
-"""Open text, write files whole or not at all, and find folders for caches."""
+"""Open text, write files whole or not at all, refuse models that were cut short, and find folders for caches."""
 
 import importlib
 import os
@@ -6,10 +6,12 @@ import shutil
 import tempfile
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from ltr_objectives.errors import LTRError
 
 UNREADABLE: tuple[type[Exception], ...] = (ValueError, OverflowError, OSError, EOFError, zlib.error)
 with suppress(ImportError):  # Python may be built without it
@@ -30,6 +32,15 @@ def open_text(path: Path) -> Iterator[Any]:
             raise ValueError(NOT_UTF8)
         file.read(len(BOM_UTF8) if start.startswith(BOM_UTF8) else 0)
         yield file
+
+
+def require_whole(path: str, library: str, is_whole: Callable[[bytes], object]) -> bytes:
+    """Return the content of a model file; raise if it was cut short, which the libraries do not see everywhere."""
+    content = Path(path).expanduser().read_bytes()
+    with suppress(ValueError):
+        if is_whole(content):
+            return content
+    raise LTRError(f"{path} is not a whole {library} model; save or copy it again")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Files are written whole or not at all; a full disk leaves the old file, and damaged files are refused."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -155,6 +156,27 @@ def test_whole_models_of_lightgbm_are_read_and_no_cut_one_is(changed, workplace)
         Path("cut.txt").write_bytes(cut)
         with pytest.raises(LTRError, match=r"cut\.txt is not a whole LightGBM model"):
             LGBMRanker().load_model("cut.txt")
+
+
+@pytest.mark.parametrize(("library", "form"), [("xgboost", "ubj"), ("xgboost", "json"), ("catboost", "json")])
+def test_no_cut_model_of_the_others_is_read(library, form, tmp_path, monkeypatch):
+    """Where a brace ends it too. Catboost would read random numbers, and XGBoost could end the process."""
+    path = tmp_path / f"model.{form}"
+    options = {"format": form} if library == "catboost" else {}
+    fitted = ranker(library).fit(DATA.X, DATA.y, qid=DATA.qid)
+    fitted.save_model(path, **options)
+    whole = path.read_bytes()
+    path.write_bytes(whole if form == "ubj" else whole + b"\n")
+    np.testing.assert_allclose(ranker_class(library)().load_model(path).predict(DATA.X), fitted.predict(DATA.X))
+    monkeypatch.setattr(type(fitted.booster_), "load_model", lambda *_: pytest.fail("the library reads it"))
+    braces = [match.end() for match in re.finditer(b"}", whole[:-1])]
+    sizes = {*range(0, len(whole), 97), *range(len(whole) - 99, len(whole)), *braces[:: len(braces) // 99 + 1]}
+    if (library, form) == ("xgboost", "json"):  # which XGBoost refuses then
+        sizes -= {*braces}
+    for size in sizes:
+        path.write_bytes(whole[:size])
+        with pytest.raises(LTRError, match=f"{path.name} is not a whole .*Boost model; save or copy it again"):
+            ranker_class(library)().load_model(path)
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
