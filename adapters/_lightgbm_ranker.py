@@ -246,7 +246,7 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
     )
     known = _names()
     for name in sorted(params.keys() - known) if known else ():
-        raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")
+        raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, LIGHTGBM.aliases())}")
     unread = LIGHTGBM.given("eval_at", params) if run.metrics and not run.native_metrics else {}
     require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
     refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)

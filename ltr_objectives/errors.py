@@ -37,16 +37,22 @@ def shown(value: object) -> str:
 def did_you_mean(value: object, known: Iterable[object]) -> str:
     """The end of a message: which of ``known`` is nearest to ``value``, if any is near.
 
+    The names of one thing are a tuple, the usual one first; if it is near too, it is preferred.
+
     >>> did_you_mean("ndgc", ["map", "ndcg"]), did_you_mean("eval_x", ["eval_y", "eval_X"])
     ("; did you mean 'ndcg'?", "; did you mean 'eval_X'?")
+    >>> did_you_mean("num_leafs", [("num_leaves", "num_leaf")])
+    "; did you mean 'num_leaves'?"
     """
     from difflib import get_close_matches
 
     if not isinstance(value, str):
         return ""
-    names = [k for k in known if isinstance(k, str) and k != value]
-    close = [k for k in names if k.lower() == value.lower()] or get_close_matches(value, names, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    things = [thing if isinstance(thing, tuple) else (thing,) for thing in known]
+    names = [name for thing in things for name in thing if isinstance(name, str) and name != value]
+    close = [name for name in names if name.lower() == value.lower()] or get_close_matches(value, names)
+    usual = [thing[0] for thing in things if close and close[0] in thing and thing[0] in close]
+    return f"; did you mean {[*usual, *close][0]!r}?" if close else ""
 
 
 def described(thing: object) -> str:
