@@ -263,6 +263,8 @@ class Ranker:
             warn_of_unknown(part.X, self._known(model), f"eval_set[{i}]")
         each = run.params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
         best = _at_round(kept, records) if each else {}
+        if verbose and run.patience and each and kept in map(len, records.get(run.names[-1], {}).values()):
+            print(f"the best of all {kept} rounds is the last; more may be better")
         columns = names_of(train.X)
         named_by_text = is_pool(train.X) or (columns is not None and isinstance(train.X.columns[0], str))
         names = np.array(columns, object) if columns is not None and named_by_text else None

@@ -91,6 +91,15 @@ def test_early_stopping_keeps_the_best_rounds_of_the_last_eval_set(library, nati
 
 
 @everywhere
+def test_under_verbose_a_training_that_ended_at_its_last_round_says_so(library, capfd):
+    for rounds in (1, 60):
+        given = {**EVAL, "early_stopping_rounds": 2, "verbose": 50}
+        fitted = fit(library, "queryrmse", given, eval_metric="ndcg", n_estimators=rounds, learning_rate=0.1)
+        assert (fitted.best_iteration_ == rounds) == (rounds == 1), "else this says nothing"
+        assert ("more may be better" in capfd.readouterr().out) == (rounds == 1)
+
+
+@everywhere
 def test_without_early_stopping_all_rounds_are_kept(library):
     fitted = fit(library, given=TWO, eval_metric="map", n_estimators=30, learning_rate=1.0)
     values = fitted.evals_result_["validation_1"]["map"]

@@ -27,6 +27,7 @@ DEFAULTS = (
     "In brackets: standard errors of differences. Native n/m: in n of m folds vali chose the library's own defaults "
     "for a native objective, in the others the settings of ours."
 )
+RISING = "A + after trees: in most folds vali was best at the last tree allowed, and more may be better."
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 ALPHA = 0.05  # the level of the tests
 Key = tuple[str, str]  # library and objective
@@ -38,6 +39,7 @@ class Outcome(NamedTuple):
 
     results: list[Result]  # by fold, of the budget that vali chose there
     defaults: int  # folds in which it chose the library's own
+    rising: bool  # whether in most folds it was best at the last tree allowed
     budget: Budget  # the one with the largest mean on vali
     trees: int  # the median over folds of its best numbers of trees
     seconds: float
@@ -85,6 +87,7 @@ def _outcome(
     return Outcome(
         results=[row[i] for row, i in zip(rows, kept, strict=True)],
         defaults=sum(trials[i].budget.defaults for i in kept),
+        rising=2 * sum(row[i].rounds == trials[i].budget.trees for row, i in zip(rows, kept, strict=True)) > len(rows),
         budget=trials[best].budget,
         trees=max(1, round(float(np.median([row[best].rounds for row in rows])))),
         seconds=sum(result.seconds for row in rows for result in row),
@@ -97,7 +100,8 @@ def table_of(
     """Return a line for each library, objective and metric, by the mean of the first metric, best first.
 
     The lines of a library, and those of an objective, stand together.
-    ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective.
+    ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective;
+    with ``rising`` it was best at the last tree allowed in most of them.
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}
     of_folds = [r.weight for r in next(iter(found.values())).results if r.weight is not None]
@@ -112,7 +116,7 @@ def table_of(
                 lines[library, row.objective].append({
                     "data": data, "library": library, "objective": row.objective, "metric": str(metric),
                     **row._asdict(), "trees": of.trees, "seconds": of.seconds, "defaults": of.defaults,
-                    "folds": len(of.results),
+                    "rising": of.rising, "folds": len(of.results),
                 })  # fmt: skip
     keys = sorted(lines, key=lambda key: -lines[key][0]["mean"])
     libraries = list(dict.fromkeys(library for library, _ in keys))
@@ -148,10 +152,11 @@ def print_table(
             row += [signed(of["difference"], of["difference_se"]), p_of(of["p"])]
         else:
             row += ["reference" if (of["library"], of["objective"]) in references else "", ""]
-        row += [str(of["trees"]), f"{of['seconds']:.1f}"]
+        row += [f"{of['trees']}{'+' * of['rising']}", f"{of['seconds']:.1f}"]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
-    caption = CAPTION.format(BETTER, WORSE, ALPHA, reference or OWN_BEST)
-    show(console, [head, *rows], title, " ".join([caption, DEFAULTS, *(f"{n}." for n in notes)]))
+    rising = [RISING] if any(of["rising"] for of in goal) else []
+    caption = [CAPTION.format(BETTER, WORSE, ALPHA, reference or OWN_BEST), DEFAULTS, *rising]
+    show(console, [head, *rows], title, " ".join([*caption, *(f"{n}." for n in notes)]))
 
 
 def winner_of(lines: Sequence[Line], library: str = "") -> tuple[Line, str]:

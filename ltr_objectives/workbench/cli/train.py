@@ -83,10 +83,13 @@ def train(
             scores = ranker.predict(X)
             values[part] = {str(m): float(evaluate(m, scores, y, group, parts[part].weight)) for m in metrics}
     kept = ranker.best_iteration_
+    notes = [note] if note else []
+    if "vali" in parts and kept == trees:
+        notes.append(f"vali {metrics[0]} was best at the last of all {trees} trees; more may be better, see --trees")
     if as_json:
         options.print_json({
             "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
-            "convention": convention, "features": features_of(learn.X), "notes": [note] if note else [], **values,
+            "convention": convention, "features": features_of(learn.X), "notes": notes, **values,
             **({"tried": [each._asdict() for each in tried]} if tried else {}),
         })  # fmt: skip
         return
@@ -102,7 +105,7 @@ def train(
         screen.print(_table(values))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
     line = f"{name}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
-    screen.print(line + (f"\n{note}" if note else ""), markup=False, soft_wrap=True)
+    screen.print("\n".join([line, *notes]), markup=False, soft_wrap=True)
 
 
 def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, Path]:
