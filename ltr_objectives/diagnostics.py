@@ -184,7 +184,7 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
     at_ties = learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0]
     now, tied = _largest(learnt, queries), _largest(at_ties, queries)
     useful = now > SETTLED * tied
-    norms = np.sqrt(_by_query(np.add, grad * grad, queries))
+    norms = _by_query(np.hypot, np.abs(grad), queries)  # no square of a large number, which would be infinite
     of_useful = norms[useful] if useful.any() else np.zeros(1)
     return Report(
         objective=repr(objective),
@@ -195,7 +195,7 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
         hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
         hessian_negative=int((hess < 0).sum()),
         hessian_sum=float(hess.sum()),
-        gradient_norm=float(np.linalg.norm(grad)),
+        gradient_norm=float(np.hypot.reduce(norms)),
         query_norms=(float(of_useful.min()), float(np.median(of_useful)), float(of_useful.max())),
         parts=_parts(learner, queries, s, grad, n_threads),
     )

@@ -31,6 +31,14 @@ from ltr_objectives.diagnostics import warn_if_useless
 from ltr_objectives.testing import random_labels
 
 
+def test_norms_of_huge_gradients_are_finite():
+    """Their squares are not. Langevin adds a share of the scores."""
+    objective, data = Langevin("listnet", shrink=1.0), ([3e200, 4e200, 0.0, 0.0], [1, 0, 1, 0], [2, 2])
+    report, grad = objective.report(*data), objective.gradient_hessian(*data)[0]
+    assert report.gradient_norm == pytest.approx(np.linalg.norm(grad / 1e200) * 1e200)
+    assert np.isfinite(report.query_norms).all()
+
+
 def test_each_reason_is_told():
     lists = {  # scores, labels, weight
         "one document": ([0.0], [1], 1.0),
