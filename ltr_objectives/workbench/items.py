@@ -96,9 +96,9 @@ def evaluate_items(
         (labels is None) == (expected is None), "serendipity needs both labels= and expected=; pass both or neither"
     )
     if expected is not None:
-        e = to_numpy(expected, "expected")
-        check_rows("expected", e, queries.rows)
+        e = to_numpy(expected, "expected").reshape(-1)
         require(e.dtype == bool, f"expected must be True and False, got {e.dtype}")
+        check_rows("expected", e, queries.rows)
         found["serendipity"] = mean((queries.labels[top] > 0) & ~e[top])
     return {f"{name}@{k}": value for name, value in found.items()}
 
