@@ -22,8 +22,9 @@ def lists(limit, rng):
     return rng.normal(size=rows), random_labels(limit, rng, rows), group, rng.integers(1, 4, 15)
 
 
-def test_a_weight_of_w_is_w_copies_in_the_gradient(any_objective, rng):
-    objective = any_objective.without_noise() or pytest.skip("nothing but noise, which differs between copies")
+def test_a_weight_of_w_is_w_copies_in_the_gradient(quiet_objective, rng):
+    """Without noise, which differs between copies."""
+    objective = quiet_objective
     scores, labels, group, weight = lists(objective.label_limit, rng)
     queries = Queries(labels, group, weight=weight)
     ours = objective.compute(queries, scores)
