@@ -201,6 +201,15 @@ def test_partitions_of_whole_queries_are_joined(client):
         assert found == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_partition_may_have_weights_of_0_only(client):
+    weight = np.repeat(np.arange(len(SIZES)) >= 3, SIZES) * 2.0  # the first that is not empty
+    for metric in ("ndcg@5", "map(empty=skip)"):
+        found = dask_evaluate(metric, *in_dask(X[:, 0], Y, QID, weight))
+        assert found == pytest.approx(evaluate(metric, X[:, 0], Y, qid=QID, weight=weight), abs=1e-12)
+    data = dask_by_query(*in_dask(X, Y, QID, weight), partitions=20)
+    assert np.array_equal(data.weight.compute(), weight)
+
+
 def test_cut_queries_are_refused(client):
     cut = r"was cut: it has rows in partitions 0 and .*set_index\('qid'\)"
     order = np.random.default_rng(2).permutation(len(Y))
