@@ -88,4 +88,4 @@ check-audit:  # known vulnerabilities of the lowest supported versions, from the
 	build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement tests/lowest.txt
 
 clean:
-	rm -rf .venv .venv-* build dist results *.egg-info
+	rm -rf .venv .venv-* build dist *.egg-info
