@@ -14,6 +14,7 @@ from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.registry import objective_for
+from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.contest import compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import joined
 from ltr_objectives.workbench.tables import write_csv
@@ -39,7 +40,7 @@ def demo(
     folds = [partial(split.of, data) for split in cross_validation(data, 3, seed=0)]
     budget = Budget(trees, 0.15, patience=30, threads=available_threads())
     planned = [
-        trial for kind in LIBRARIES.values() if kind.name in libraries
+        trial for kind in (LIBRARIES[name] for name in names_in(libraries))
         for objective in (*filter(kind.knows, NATIVES), *OURS) for trial in trials(kind.name, objective, [budget])
     ]  # fmt: skip
     console.print(
