@@ -47,11 +47,11 @@ def compare(
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
-    ignore: options.Ignore = "",
-    categorical: options.Categorical = "",
-    metric: Annotated[str, Option(metavar="NAMES", help=f"{options.METRICS}.")] = "ndcg@10",
-    library: Annotated[str | None, Option(help="Default: those that are installed.", **NAMES)] = None,
-    objectives: Annotated[str | None, Option(help="Ours, the libraries' own; default: several.", **NAMES)] = None,
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
+    metric: Annotated[list[str], Option(metavar="NAMES", help=f"{options.METRICS}.")] = options.DEFAULT,
+    library: Annotated[options.Names, Option(help="Default: those that are installed.", **NAMES)] = None,
+    objectives: Annotated[options.Names, Option(help="Ours, the libraries' own; default: several.", **NAMES)] = None,
     folds: Annotated[int, Option(metavar="N", min=3, help="Each query of a file is test once.")] = 5,
     folds_by: Annotated[
         str | None, Option(metavar="COLUMN", help="A date or the like: test on later ones.", **QUIET)
@@ -96,7 +96,7 @@ def compare(
     check_comparable(metrics[0], queries_of(compared), f"--data {data}")
     warn_of_labels(whole, columns.ignore)
     parts = [partial(split.of, whole) for split in splits]
-    found, left_out = compete(planned, parts, metrics, Console(stderr=True), required=objectives is not None)
+    found, left_out = compete(planned, parts, metrics, Console(stderr=True), required=bool(objectives))
     for name, why in left_out.items():
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
     lines = table_of(found, data.name, metrics, reference)
@@ -131,8 +131,8 @@ def compare(
     screen.print("\n".join(said), markup=False, soft_wrap=True)
 
 
-def _libraries(text: str | None) -> list[str]:
-    names = [name for name in LIBRARIES if importlib.util.find_spec(name)] if text is None else names_in(text)
+def _libraries(given: options.Names) -> list[str]:
+    names = names_in(given) if given else [name for name in LIBRARIES if importlib.util.find_spec(name)]
     require(names, "--library names none; install and name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))
@@ -141,11 +141,11 @@ def _libraries(text: str | None) -> list[str]:
 
 
 def _plan(
-    objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
+    objectives: options.Names, libraries: list[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
 ) -> list[Trial]:
     """Plan the trials of each library; a name that only some libraries know is theirs."""
-    asked = [] if objectives is None else names_in(objectives)
-    require(objectives is None or asked, "--objectives is empty; leave it out, or name some")
+    asked = names_in(objectives)
+    require(not objectives or asked, "--objectives is empty; leave it out, or name some")
     kinds = [LIBRARIES[name] for name in libraries]
     given = [*asked, *([reference] if reference else [])]
     natives = [each for each in given if any(kind.knows(each) for kind in kinds)]

@@ -22,7 +22,7 @@ FILE = options.FILE
 
 
 def evaluate(
-    metric: Annotated[str, Option(metavar="NAMES", help=f"{options.METRICS}.")] = "ndcg@10",
+    metric: Annotated[list[str], Option(metavar="NAMES", help=f"{options.METRICS}.")] = options.DEFAULT,
     labels: Annotated[str | None, Option(help="Relevance labels, one a line.", **FILE)] = None,
     scores: Annotated[str | None, Option(help="Scores, likewise.", **FILE)] = None,
     qid: Annotated[str | None, Option(help="Query ids, likewise; of a table --data their column.", **FILE)] = None,

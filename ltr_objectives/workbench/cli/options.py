@@ -14,15 +14,17 @@ from ltr_objectives.metrics.base import Metric, get_metric
 
 RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 QUIET: dict[str, Any] = {"show_default": False}  # an option with "None" as its default
-FILE: dict[str, Any] = {"metavar": "FILE", **QUIET}
+FILE: dict[str, Any] = {"metavar": "FILE", "exists": True, **QUIET}
+Names = list[str] | None  # of an option that may be repeated, each time with several names
 METRICS = "Such as ndcg@10,'map(threshold=2.5)'"
+DEFAULT = ["ndcg@10"]
 Convention = Annotated[str | None, Option(metavar="NAME", help="lightgbm, xgboost, catboost, sklearn, ...", **QUIET)]
 AsJson = Annotated[bool, Option("--json", help="Print JSON, for other programs.")]
 Label = Annotated[str, Option("--label", metavar="COLUMN", help="Labels, in Parquet and CSV.")]
 QidColumn = Annotated[str, Option("--qid", metavar="COLUMN", help="Query ids, in Parquet and CSV.")]
 Weight = Annotated[str | None, Option(metavar="COLUMN", help="Weights of rows, in Parquet and CSV.", **QUIET)]
-Ignore = Annotated[str, Option(metavar="COLUMNS", help="Columns that are neither these nor features.", **QUIET)]
-Categorical = Annotated[str, Option(metavar="COLUMNS", help="Features that are categories.", **QUIET)]
+Ignore = Annotated[Names, Option(metavar="COLUMNS", help="Columns that are neither these nor features.", **QUIET)]
+Categorical = Annotated[Names, Option(metavar="COLUMNS", help="Features that are categories.", **QUIET)]
 Param = Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A parameter of the library; repeatable.")]
 LearningRate = Annotated[float, Option(metavar="RATE", min=1e-6)]
 Trees = Annotated[int, Option(metavar="N", min=1, help="At most this many.")]
@@ -32,15 +34,16 @@ Threads = Annotated[
 ]
 
 
-def read_metrics(text: str, convention: str | None = None, find: Callable[..., Metric] = get_metric) -> list[Metric]:
+def read_metrics(given: Names, convention: str | None = None, find: Callable[..., Metric] = get_metric) -> list[Metric]:
     """Read the metrics named in an option, each once."""
-    names = names_in(text)
+    names = names_in(given)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
     return [find(name, convention) for name in names]
 
 
-def names_in(text: str) -> list[str]:
-    """Read the names between the commas of an option, each once."""
+def names_in(given: Sequence[str] | None) -> list[str]:
+    """Read the names between the commas of an option, which may be repeated, each once."""
+    text = given if isinstance(given, str) else ",".join(given or ())
     return list(dict.fromkeys(part for part in split_list(text) if part))
 
 

@@ -25,8 +25,8 @@ def predict(
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
-    ignore: options.Ignore = "",
-    categorical: options.Categorical = "",
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Score the rows of a file with a trained model.

@@ -39,10 +39,10 @@ def train(
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
-    ignore: options.Ignore = "",
-    categorical: options.Categorical = "",
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
     objective: Annotated[str | None, Option(metavar="NAME", help="Default: ours for the metric.")] = None,
-    metric: Annotated[str | None, Option(metavar="NAMES", help=f"{options.METRICS}.")] = None,
+    metric: Annotated[options.Names, Option(metavar="NAMES", help=f"{options.METRICS}.")] = None,
     convention: options.Convention = None,
     trees: options.Trees = 500,
     learning_rate: options.LearningRate = 0.1,
@@ -62,7 +62,7 @@ def train(
     files = _files(data, {"train": train, "vali": vali, "test": test})
     writable(out, facts.endings, name, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
-    metrics = options.read_metrics(_usual(objective, name) if metric is None else metric, convention)
+    metrics = options.read_metrics(metric or _usual(objective, name), convention)
     objective = str(objective_for(metrics[0])) if objective is None else objective
     params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
     params |= {facts.threads: threads} if threads else {}
@@ -120,13 +120,13 @@ def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, P
     return {part: found[part] for part in files if part in found}
 
 
-def _usual(objective: str | None, library: str) -> str:
+def _usual(objective: str | None, library: str) -> list[str]:
     """Return the metrics for an objective: first that by which our estimators stop for one of ours."""
     first = ""
     if objective not in (None, "auto") and not LIBRARIES[library].knows(objective):
         with suppress(LTRError):  # the estimator will refuse the name
             first = f"{getattr(get_objective(objective), 'metric', None) or 'ndcg'},"
-    return f"{first}ndcg@10,map,mrr"
+    return [f"{first}ndcg@10,map,mrr"]
 
 
 def _table(values: Mapping[str, Mapping[str, float]]) -> Table:
