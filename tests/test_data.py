@@ -99,9 +99,11 @@ def test_dense_rows_far_beyond_the_text_are_refused(tmp_path):
     write(tmp_path / "a.txt", "0 qid:1 1:1\n0 qid:1 2147483646:1\n")
     with pytest.raises(LTRError, match=r"a\.txt would have 2,147,483,646 columns"):
         load_letor(tmp_path / "a.txt")
+    with pytest.raises(LTRError, match=r"a\.txt would have 700,000 columns in 1 rows"):
+        load_letor(write(tmp_path / "a.txt", "0 qid:1 700000:1\n"))
     write(tmp_path / "train.txt", "".join(f"0 qid:{q} 1:1 2:1\n" for q in range(2000)))
     write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000000:1\n")
-    with pytest.raises(LTRError, match=r"train\.txt would have"):
+    with pytest.raises(LTRError, match=r"test\.txt would have"):
         load_letor(tmp_path)
     write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000:1\n")
     assert load_letor(tmp_path).train.X.shape == (2000, 1000)

@@ -204,7 +204,9 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
     Returns
     -------
     RankingData or RankingFold
-        RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features.
+        RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features. A
+        single file has as many as the largest number in it, which another file may exceed: read the folder of the
+        fold, or append columns of zeros, ``np.pad(X, ((0, 0), (0, more)))``.
     """
     where = Path(path).expanduser()
     if where.exists() and not where.is_dir():

@@ -9,7 +9,9 @@ import numpy as np
 from ltr_objectives._files import UNREADABLE, open_text
 from ltr_objectives.errors import LTRError, require
 
-ROOM, CELLS_A_VALUE = 2**24, 250  # cells allowed in dense rows: in any case (64 MiB), or for each row and each value
+TABLES = "the names of tables end in .csv or .parquet"
+# allowed in dense rows: that many cells (64 MiB) and columns in any case, or cells for each row and each value
+ROOM, COLUMNS, CELLS_A_VALUE = 2**24, 2**16, 250
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
 _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
@@ -58,7 +60,7 @@ def dense(X: Any, width: int, path: Path) -> np.ndarray:
     """Return dense rows with ``width`` columns; raise if they would take far more space than their text."""
     rows, cells = X.shape[0], X.shape[0] * width
     require(
-        cells <= ROOM or cells <= CELLS_A_VALUE * (rows + X.nnz),
+        (cells <= ROOM and width <= COLUMNS) or cells <= CELLS_A_VALUE * (rows + X.nnz),
         f"{path} would have {width:,} columns in {rows:,} rows, which have {X.nnz:,} values; rows are kept dense; "
         "number the features from 1 without gaps",
     )
