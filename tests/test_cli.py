@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -46,19 +47,25 @@ def fold(folder):
 def columns(kind, **changed):
     """The options that name the same labels, scores and query ids in one kind of file."""
     found, of = [], {"labels": LABELS, "scores": SCORES, "qid": QID} | changed
-    pd.DataFrame(of).to_csv(f"all.{kind}" if "csv" in kind else "unused", index=False)
+    csv = ".csv" in f".{kind.lower()}"
+    pd.DataFrame(of).to_csv(f"all.{kind}" if csv else "unused", index=False)
     for name, values in of.items():
-        path = Path(f"all.{kind}:{name}" if "csv" in kind else f"{name}.{kind}")
+        path = Path(f"all.{kind}:{name}" if csv else f"{name}.{kind}")
         text = "\n".join(map(str, values)).encode()
-        if kind == "npy":
-            np.save(path, np.array(values))
-        elif "csv" not in kind:
-            path.write_bytes(gzip.compress(text) if kind == "gz" else text)
+        if kind.lower() == "npy":
+            path.write_bytes(array_file(values))
+        elif not csv:
+            path.write_bytes(gzip.compress(text) if kind.lower() == "gz" else text)
         found += [f"--{name}", path]
     return found
 
 
-@pytest.mark.parametrize("kind", ["text", "gz", "npy", "csv", "csv.gz"])
+def array_file(values):
+    np.save(content := io.BytesIO(), np.array(values))
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["text", "gz", "npy", "csv", "csv.gz", "GZ", "NPY", "CSV", "Csv.Gz"])
 def test_every_kind_of_file_is_read(kind):
     found = run_json("evaluate", "--metric", "mrr,ndcg@1", "--per-query", *columns(kind))
     assert found["queries"] == 2

@@ -84,13 +84,14 @@ def test_a_letor_file_is_read_with_comments_plain_or_compressed(tmp_path, name, 
     [
         (("train.txt", "vali.txt", "test.txt"), ""),
         (("train.txt.gz", "valid.txt.gz", "test.txt.gz"), ""),
+        (("TRAIN.TXT", "Vali.txt", "test.TXT.xz"), ""),
         (("set1.train.txt", "set1.valid.txt", "set1.test.txt"), ""),
         (("set1.train.txt", "set1.valid.txt", "set1.test.txt", "set2.train.txt", "set2.test.txt"), "set1"),
     ],
 )
 def test_the_parts_of_a_fold_are_found_and_have_equally_many_features(tmp_path, names, below):
     for name in names:
-        write(tmp_path / name, ROWS if "test" in name else "1 qid:1 5:1\n")
+        write(tmp_path / name, ROWS if "test" in name.lower() else "1 qid:1 5:1\n")
     assert [part.X.shape for part in load_letor(tmp_path / below)] == [(1, 5), (1, 5), (3, 5)]
 
 

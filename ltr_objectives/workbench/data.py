@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_integer
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import chunk_bounds
-from ltr_objectives.queries import sizes_of
 from ltr_objectives.workbench.letor import dense, find_parts, parse
 
 MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
@@ -192,7 +191,7 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
 
 
 def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
-    """Read LETOR text, ``label qid:1 1:0.5 2:0 ... # comment``, plain, ``.gz`` or ``.bz2``.
+    """Read LETOR text, ``label qid:1 1:0.5 2:0 ... # comment``, plain, ``.gz``, ``.bz2`` or ``.xz``.
 
     Parameters
     ----------
@@ -218,12 +217,5 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
 def load_parts(files: dict[str, Path]) -> dict[str, RankingData]:
     """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
     parsed = {part: parse(file) for part, file in files.items()}
-    width = max(X.shape[1] for X, _, _ in parsed.values())
-    found = {}
-    for part, (X, y, qid) in parsed.items():
-        try:
-            group = sizes_of(qid).astype(np.int64)
-        except LTRError as error:
-            raise LTRError(f"{files[part]}: {error}") from None
-        found[part] = RankingData(dense(X, width, files[part]), y, group, qid)
-    return found
+    width = max(X.shape[1] for X, *_ in parsed.values())
+    return {part: RankingData(dense(X, width, files[part]), *rest) for part, (X, *rest) in parsed.items()}

@@ -8,13 +8,14 @@ import numpy as np
 
 from ltr_objectives._files import UNREADABLE, open_text
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.queries import sizes_of
 
 TABLES = "the names of tables end in .csv or .parquet"
 # allowed in dense rows: that many cells (64 MiB) and columns in any case, or cells for each row and each value
 ROOM, COLUMNS, CELLS_A_VALUE = 2**24, 2**16, 250
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
-_NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
+_NAME = re.compile(rf"(?i)((?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(\.(txt|dat|letor|svm))?(\.(gz|bz2|xz))?")
 
 
 def find_parts(path: Path) -> dict[str, Path]:
@@ -24,7 +25,7 @@ def find_parts(path: Path) -> dict[str, Path]:
     for file in sorted(folder.iterdir() if folder.is_dir() else ()):
         match = _NAME.fullmatch(file.name)
         if match and file.is_file():  # a plain file sorts before its compressed copy
-            found.setdefault(match["stem"] or "", {}).setdefault(_PARTS[match["part"]], file)
+            found.setdefault(match["stem"] or "", {}).setdefault(_PARTS[match["part"].lower()], file)
     if stem is None:
         several = ", ".join(str(path / name) for name in found)
         require(len(found) <= 1, f"{path} has several data sets; pass one of {several}")
@@ -35,14 +36,14 @@ def find_parts(path: Path) -> dict[str, Path]:
     if not parts:
         folds = sorted(str(p.parent) for p in path.glob("*/train*"))
         hint = f"; pass one fold, such as {folds[0]}" if folds else ""
-        raise LTRError(f"{path} holds neither train.txt nor test.txt (plain, .gz or .bz2){hint}")
+        raise LTRError(f"{path} holds neither train.txt nor test.txt (plain, .gz, .bz2 or .xz){hint}")
     for part in ("train", "test"):
         require(part in parts, f"{path} has no {part} file, only {', '.join(f.name for f in parts.values())}")
     return parts
 
 
-def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Parse a file or a pipe: sparse float32 features, labels and query ids."""
+def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Parse a file or a pipe: sparse float32 features, labels, sizes of queries and query ids."""
     try:
         from sklearn.datasets import load_svmlight_file
     except ImportError as error:
@@ -51,9 +52,10 @@ def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
         with open_text(path) as file:
             X, y, qid = load_svmlight_file(file, dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
+        group = sizes_of(qid)
     except UNREADABLE as error:
-        raise LTRError(f"{path} cannot be read: {error}; LETOR text is 'label qid:1 1:0.5 ...'") from None
-    return X, y.astype(np.float32), qid
+        raise LTRError(f"{path} cannot be read: {error}; LETOR text is 'label qid:1 1:0.5 ...'; {TABLES}") from None
+    return X, y.astype(np.float32), group.astype(np.int64), qid
 
 
 def dense(X: Any, width: int, path: Path) -> np.ndarray:

@@ -15,6 +15,7 @@ from ltr_objectives._files import NOT_UTF8, UNREADABLE, replacing
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
 from ltr_objectives.workbench.data import RankingData
+from ltr_objectives.workbench.letor import TABLES
 
 PAIRS = 200_000  # of documents, that are drawn to compare columns with the labels
 NEARLY = 0.95  # Goodman and Kruskal's gamma, beyond which a column is nearly the label
@@ -41,10 +42,10 @@ class Columns(NamedTuple):
         """All columns that are not features."""
         return list(dict.fromkeys([*self.read, *self.ignore, *([self.folds_by] if self.folds_by else [])]))
 
-    def refuse(self, path: Path) -> None:
-        """Raise for columns that a file without names cannot have."""
-        given = next((name for name in self._fields[2:] if getattr(self, name)), "").replace("_", "-")
-        require(not given, f"--{given} names columns of Parquet and CSV files; {path} has none")
+    def refuse(self, path: Path, option: str = "") -> None:
+        """Raise for an option, or columns, that a file without names cannot have."""
+        given = option or next((name for name in self._fields[2:] if getattr(self, name)), "").replace("_", "-")
+        require(not given, f"--{given} names columns of Parquet and CSV, and {path} has none; {TABLES}")
 
 
 class Table(NamedTuple):
@@ -60,7 +61,7 @@ class Table(NamedTuple):
 
 def is_table(path: Path) -> bool:
     """Return True if the name ends as that of a Parquet or CSV file, perhaps a compressed one."""
-    return path.suffix == ".parquet" or ".csv" in path.suffixes
+    return path.suffix.lower() == ".parquet" or ".csv" in map(str.lower, path.suffixes)
 
 
 @contextmanager
@@ -69,8 +70,8 @@ def naming(option: str, path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        said = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else error
-        raise LTRError(f"--{option} {path}: {said}") from None
+        plain = {FileNotFoundError: f"there is no such file; {TABLES}", UnicodeDecodeError: NOT_UTF8}
+        raise LTRError(f"--{option} {path}: {plain.get(type(error), error)}") from None
 
 
 def read_frame(
@@ -80,7 +81,7 @@ def read_frame(
 
     CSV reads ``text`` and ``categorical`` as they stand; only an empty cell is missing.
     """
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         frame = pd.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
     else:  # all columns, because usecols= skips the check of the number of fields
         known = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).iloc[0]

@@ -43,7 +43,7 @@ REFERENCE = "Tested against; default: the library's best."
 
 
 def compare(
-    data: Annotated[Path, Option(metavar="PATH", help="LETOR, Parquet or CSV; or the folder of a fold.")],
+    data: Annotated[Path, Option(metavar="PATH", exists=True, help="LETOR, Parquet or CSV; or the folder of a fold.")],
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
@@ -79,8 +79,7 @@ def compare(
     saved = ""
     if save_best is not None:
         endings = {ending: name for name in asked for ending in LIBRARIES[name].endings}
-        writable(save_best, tuple(endings), "models of --library", data, option="save-best")
-        saved = endings[save_best.suffix]
+        saved = endings[writable(save_best, tuple(endings), "models of --library", data, option="save-best")]
     if out is not None:
         writable(out, (".csv",), "tables", data)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), folds_by)

@@ -84,6 +84,8 @@ def read_lists(
     """
     one_file = data is not None and is_table(data)
     fits = (data is None) == (labels is not None) and (one_file or (labels is None) == (qid is None))
+    if data is not None and labels is None and not fits:
+        columns.refuse(data, "qid")
     require(fits, "pass either --data, or --labels and --qid")
     found = read_column("scores", scores)
     if data is None:
@@ -110,7 +112,7 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
     table, _, name = text.rpartition(":")
     path = Path(table if is_table(Path(table)) else text)
     with naming(option, path):
-        if path.suffix == ".npy":
+        if path.suffix.lower() == ".npy":
             return np.asarray(np.load(path))
         if is_table(path):
             frame = read_frame(path, [name], only=True, text=[] if float_numbers else [name])
@@ -121,13 +123,14 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
         return lines.ravel()
 
 
-def writable(out: Path, endings: tuple[str, ...], what: str, *read: Path, option: str = "out") -> None:
-    """Raise, before the work, if ``out`` cannot be written, or is one of the files to be read."""
-    require(out.suffix in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
+def writable(out: Path, endings: tuple[str, ...], what: str, *read: Path, option: str = "out") -> str:
+    """Return the ending of ``out``; raise, before the work, if it cannot be written, or is one of the files to read."""
+    require(out.suffix.lower() in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
     folder = out.resolve().parent
     require(os.access(folder, os.W_OK) and not out.is_dir(), f"--{option} {out} cannot be written in {folder}")
     same = any(path.exists() and out.exists() and path.samefile(out) for path in read)
     require(not same, f"--{option} {out} is also an input; name another file")
+    return out.suffix.lower()
 
 
 def save_model(ranker: Any, out: Path) -> None:

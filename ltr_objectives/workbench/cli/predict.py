@@ -13,14 +13,15 @@ from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, writable
 from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.letor import TABLES
 from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame, select
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import estimator
 
 
 def predict(
-    model: Annotated[Path, Option(metavar="FILE", help="The model, in the format that train writes.")],
-    data: Annotated[Path, Option(metavar="FILE", help="LETOR, Parquet or CSV; labels are not used.")],
+    model: Annotated[Path, Option(metavar="FILE", exists=True, help="The model, in the format that train writes.")],
+    data: Annotated[Path, Option(metavar="FILE", exists=True, help="LETOR, Parquet or CSV; labels are not used.")],
     out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
@@ -36,9 +37,9 @@ def predict(
     In Parquet and CSV, features are found by their names. If the model has no names, all columns but the label, the
     query id, the weight and those to ignore are its features. Name the same --categorical as in training.
     """
-    name = next((name for name, facts in LIBRARIES.items() if model.suffix in facts.endings), "")
+    name = next((name for name, facts in LIBRARIES.items() if model.suffix.lower() in facts.endings), "")
     require(name, f"--model {model}: its ending does not show which library wrote it; use .json, .ubj, .txt or .cbm")
-    writable(out, (".npy", ".txt"), "scores", model, data)
+    ending = writable(out, (".npy", ".txt"), "scores", model, data)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
     queries: int | None = None
     with estimator(name) as ranker_class:
@@ -52,14 +53,14 @@ def predict(
                     X = X.rename(columns=lambda column: str(column).replace(" ", "_"))
                 X = features_in(X).to_numpy() if names is None else features_in(select(X, names))
         else:
-            require(names is None, f"the model finds features by name, and --data {data} has none; give Parquet or CSV")
+            require(names is None, f"the model finds features by name, and --data {data} has none; {TABLES}")
             X, _, group, _ = read_data("data", data, columns).data
             queries, width = len(group), X.shape[1]
             X = np.pad(X[:, :features], ((0, 0), (0, max(0, features - width))))
         scores = ranker.predict(X).astype(np.float64)
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
-        if out.suffix == ".npy":
+        if ending == ".npy":
             content = BytesIO()  # on a full disk np.save to a file loses the end without an error
             np.save(content, scores)
             new.write_bytes(content.getvalue())
