@@ -1,4 +1,4 @@
-"""Ranking data: a small example, MovieLens, generated in the shape of MSLR-WEB, or read from LETOR files."""
+"""Ranking data: a small example, generated in the shape of MSLR-WEB, or read from LETOR files."""
 
 from ltr_objectives.workbench.data import (
     MSLR_SHARES,
@@ -9,9 +9,13 @@ from ltr_objectives.workbench.data import (
     make_ranking_fold,
 )
 from ltr_objectives.workbench.example import load_example
-from ltr_objectives.workbench.movielens import fetch_movielens
 
 __all__ = [
-    "MSLR_SHARES", "RankingData", "RankingFold", "fetch_movielens", "load_example", "load_letor", "make_ranking",
+    "MSLR_SHARES",
+    "RankingData",
+    "RankingFold",
+    "load_example",
+    "load_letor",
+    "make_ranking",
     "make_ranking_fold",
-]  # fmt: skip
+]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import movielens
 from ltr_objectives import datasets
-from ltr_objectives.workbench import movielens
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from examples import movielens_archive
 
+from benchmarks import movielens
+from benchmarks.movielens import fetch_movielens
 from ltr_objectives import LTRError, evaluate, evaluate_items, to_qrels, to_run
-from ltr_objectives.datasets import fetch_movielens, load_letor, make_ranking, make_ranking_fold
-from ltr_objectives.workbench import movielens
+from ltr_objectives.datasets import load_letor, make_ranking, make_ranking_fold
 from ltr_objectives.workbench.data import MSLR_SHARES
 
 ROWS = "2 qid:7 1:0.5 3:1.25 # docid = GX-1 inc = 1\n0 qid:7 2:-3\n# a line of its own\n1 qid:3 1:1e-3\n"
@@ -165,6 +166,9 @@ def test_each_user_is_in_test_once_and_a_fold_has_every_user(name, tmp_path):
             assert part.X.dtype == part.y.dtype == np.float32
             assert np.isfinite(part.X).all()
             np.testing.assert_array_equal(np.repeat(part.qid[np.cumsum(part.group) - 1], part.group), part.qid)
+    for wrong, words in (((name, 6), "fold="), (("ml-1",), "did you mean 'ml-1m'")):
+        with pytest.raises(LTRError, match=words):
+            fetch_movielens(*wrong)
 
 
 def test_features_are_those_of_histories(name, tmp_path, monkeypatch):

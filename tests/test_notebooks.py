@@ -12,8 +12,8 @@ import pytest
 from commands import write_letor
 from loading import load
 
+from benchmarks import movielens
 from ltr_objectives.datasets import load_letor, make_ranking_fold
-from ltr_objectives.workbench import movielens
 
 nbformat = pytest.importorskip("nbformat")
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
@@ -39,7 +39,7 @@ def smaller(name: str) -> Any:
         lines += [f"warnings.simplefilter('ignore', {category})"]
         lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
     lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy says
-    lines += ["from ltr_objectives.workbench import movielens", f"movielens.MD5 = {movielens.MD5}"]
+    lines += ["sys.path.append('..')", "from benchmarks import movielens", f"movielens.MD5 = {movielens.MD5}"]
     lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
     notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))
     return notebook

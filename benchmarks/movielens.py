@@ -68,8 +68,8 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
 
     Examples
     --------
-    >>> train, vali, test = fetch_movielens("ml-1m", fold=1)  # doctest: +SKIP
-    >>> train  # doctest: +SKIP
+    >>> train, vali, test = fetch_movielens("ml-1m", fold=1)
+    >>> train
     RankingData(200,055 rows, 3,624 queries, 59 features)
     """
     check_choice("name", name, tuple(MD5))
