@@ -15,7 +15,7 @@ from loading import run_code
 
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
-from ltr_objectives.kernels._jit import FOLDERS, PACKAGE, source_hash
+from ltr_objectives.kernels._sources import FOLDERS, PACKAGE, source_hash
 from ltr_objectives.kernels.partners import is_sampled
 
 # the cache, in this process

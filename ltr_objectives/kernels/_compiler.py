@@ -32,7 +32,7 @@ from numba.core.serialize import dumps
 
 from ltr_objectives._files import private_folder, replacing, require_own, user_cache
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.kernels._jit import AT_IMPORT, FOLDERS, PACKAGE, source_hash
+from ltr_objectives.kernels._sources import AT_IMPORT, FOLDERS, PACKAGE, source_hash
 
 config: Any = numba.config
 REMEDY = (

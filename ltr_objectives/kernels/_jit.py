@@ -11,24 +11,10 @@ All kernels release the GIL: threads are made by :mod:`ltr_objectives.kernels.th
 """
 
 import functools
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
-PACKAGE = Path(__file__).resolve().parent.parent
-FOLDERS = "kernels", "metrics", "objectives"  # of the files that compiled code can come from
-
-
-def source_hash(package: Path = PACKAGE) -> str | None:
-    """A hash of every source file that compiled code can come from; None without such files, as in a zip file."""
-    files = [path for folder in FOLDERS for path in sorted((package / folder).glob("[a-z_]*.py"))]
-    digest = hashlib.sha256(b"".join(path.name.encode() + b"\0" + path.read_bytes() for path in files))
-    return digest.hexdigest()[:16] if files else None
-
-
-AT_IMPORT = source_hash()
 
 
 class Kernel:
