@@ -16,8 +16,7 @@ from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_met
 from ltr_objectives.objectives.around import UnitHessian, seeded
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import metrics as names_of_metrics
-from ltr_objectives.registry import objective_for
+from ltr_objectives.registry import metric_names, objective_for
 
 OneMetric = str | Metric | Callable[..., Any]
 EvalMetric = OneMetric | Sequence[OneMetric] | None
@@ -240,7 +239,7 @@ def _is_native(metric: Any, library: Library) -> bool:
 def unknown_metric(metric: str, library: Library) -> str:
     """The message for a metric that neither we nor the library have."""
     theirs = dir(library.load().metrics) if library.capitals else ()
-    meant = did_you_mean(metric.partition("@")[0], [*names_of_metrics(), *theirs])
+    meant = did_you_mean(metric.partition("@")[0], [*metric_names(), *theirs])
     return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
 
 

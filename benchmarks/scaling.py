@@ -16,7 +16,7 @@ from ltr_objectives.datasets import MSLR_SHARES
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import metrics, objectives
+from ltr_objectives.registry import metric_names, objective_names
 from ltr_objectives.workbench.texts import terminal
 
 EVALUATE = "evaluate "  # before the name of a metric
@@ -72,8 +72,8 @@ def apart(*arguments: Any) -> tuple[float, float]:
 
 def all_names() -> list[str]:
     """Return every objective of the registry, those for long lists, and every metric."""
-    cut = [f"{name}@10" if Metric.named[name].cutoff == "required" else name for name in metrics()]
-    return [*objectives(), *SHORTER, *(EVALUATE + name for name in cut)]
+    cut = [f"{name}@10" if Metric.named[name].cutoff == "required" else name for name in metric_names()]
+    return [*objective_names(), *SHORTER, *(EVALUATE + name for name in cut)]
 
 
 def one_list(name: str, sizes: list[int], rounds: int, limit: float) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from rich.progress import track
 from typer import Option
 
 from benchmarks.publish import save
-from ltr_objectives.registry import objectives
+from ltr_objectives.registry import objective_names
 from ltr_objectives.workbench.texts import terminal
 
 IMPORT = "import time; t = time.perf_counter(); import ltr_objectives; print(time.perf_counter() - t)"
@@ -43,7 +43,7 @@ def startup(
     console = terminal()
     imported = min(run(IMPORT) for _ in range(rounds))
     results = []
-    for name in track([o for o in objectives() if only in o], console=console, transient=True):
+    for name in track([o for o in objective_names() if only in o], console=console, transient=True):
         with tempfile.TemporaryDirectory() as cache:
             cold = run(FIRST.format(name=name, before=COMPILING), cache)
         warm = min(run(FIRST.format(name=name, before="")) for _ in range(rounds))

@@ -45,7 +45,7 @@ from ltr_objectives.objectives.xendcg import XENDCG
 from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.objectives.yetirank import YetiRank
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import metrics, objective_for, objectives
+from ltr_objectives.registry import metric_names, objective_for, objective_names
 from ltr_objectives.statistics import compare_scores
 from ltr_objectives.testing import check_metric, check_objective
 from ltr_objectives.workbench.items import evaluate_items
@@ -60,6 +60,6 @@ __all__ = [
     "Ordinal", "PFound", "PLRank", "Precision", "Preferences", "Queries", "QueryRMSE", "RankNet", "Recall",
     "Report", "SoftRank", "Spearman", "StochasticLabels", "StochasticRank", "Subsample", "UnitHessian",
     "YetiLoss", "YetiRank", "check_metric", "check_objective", "compare_scores", "evaluate", "evaluate_exposure",
-    "evaluate_items", "get_metric", "get_objective", "metrics", "objective_for", "objectives", "to_qrels",
+    "evaluate_items", "get_metric", "get_objective", "metric_names", "objective_for", "objective_names", "to_qrels",
     "to_run",
 ]  # fmt: skip

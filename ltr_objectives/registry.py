@@ -13,19 +13,19 @@ BEST_FOR = {
 COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
 
 
-def objectives() -> tuple[str, ...]:
+def objective_names() -> tuple[str, ...]:
     """Names of all objectives.
 
-    >>> "lambdamart" in objectives()
+    >>> "lambdamart" in objective_names()
     True
     """
     return tuple(sorted(Objective.named))
 
 
-def metrics() -> tuple[str, ...]:
+def metric_names() -> tuple[str, ...]:
     """Names of all metrics. :func:`evaluate` also takes "rmse", "mae" and "first", of which lower is better.
 
-    >>> "ndcg" in metrics()
+    >>> "ndcg" in metric_names()
     True
     """
     return tuple(sorted(name for name, each in Metric.named.items() if not each.only_evaluated))

@@ -14,7 +14,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import metrics, objectives
+from ltr_objectives.registry import metric_names, objective_names
 
 __all__ = ["warm_up"]
 
@@ -31,13 +31,13 @@ def warm_up() -> None:
     clicks = Queries(labels, [5], position=np.arange(5))
     for dtype in (np.float32, np.float64):
         content_stream(scores.astype(dtype))
-        for name in objectives():
+        for name in objective_names():
             objective = Objective.named[name]()
             queries = clicks if objective.facts.takes_clicks else Queries(labels, [5])
             objective.compute(queries, scores.astype(dtype), dtype=dtype)
         for text in FURTHER:
             UnitHessian(get_objective(text)).compute(graded, scores, dtype=dtype)
-    for name in metrics():
+    for name in metric_names():
         metric = Metric.named[name]
         (metric(k=2) if metric.cutoff == "required" else metric()).values(Queries(labels, [5]), scores)
 

@@ -58,7 +58,7 @@ MORE = {
     "ndcg": ({"ideal_k": 2},),
 }  # options beside the cutoff and ties; a metric also has those of its base classes
 LEAST = {"spearman": -1.0, "kendall": -1.0}  # the smallest possible value; 0 for all others
-METRICS = {name: _metric_examples(Metric.named[name]) for name in registry.metrics()}
+METRICS = {name: _metric_examples(Metric.named[name]) for name in registry.metric_names()}
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
 LEARNED = {name: examples for name, examples in METRICS.items() if name != "kendall"}
 EVERY_LEARNED = [metric for examples in LEARNED.values() for metric in examples if metric.ties == "average"]
@@ -170,7 +170,7 @@ def _objective_examples(name: str, some: list[Metric] | None = None) -> tuple[Ob
     return of_metrics + tuple(cls(**settings) for settings in _SETTINGS.get(name, ({},)))
 
 
-EXAMPLES = {name: _objective_examples(name) for name in registry.objectives()}
+EXAMPLES = {name: _objective_examples(name) for name in registry.objective_names()}
 MIXTURES = tuple(
     Mixture(parts, weights, normalize=False)
     for parts, weights in (
@@ -181,7 +181,7 @@ MIXTURES = tuple(
     )
 )
 EXAMPLES["mixture"] = MIXTURES
-OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
+OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objective_names()}
 KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
 PATHS = {  # one objective of each path through an adapter
     "constant Hessian": ltr.QueryRMSE(),
@@ -193,7 +193,10 @@ PATHS = {  # one objective of each path through an adapter
     "propensity": ltr.LambdaMART(),
 }
 SOME = {  # every option, and in LambdaMART one metric of each kind
-    **{name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else []) for name in registry.objectives()},
+    **{
+        name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else [])
+        for name in registry.objective_names()
+    },
     "mixture": MIXTURES,
 }
 

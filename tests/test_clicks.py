@@ -21,7 +21,7 @@ from ltr_objectives import (
     UnitHessian,
     evaluate,
     get_objective,
-    objectives,
+    objective_names,
 )
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.datasets import make_ranking, make_ranking_fold
@@ -127,7 +127,7 @@ def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(how, log):
 
 
 def test_objectives_that_correct_nothing_say_so():
-    for objective in [*map(get_objective, objectives()), RankNet("all")]:
+    for objective in [*map(get_objective, objective_names()), RankNet("all")]:
         corrects = isinstance(objective, PairwiseObjective) and objective != RankNet("all")
         assert objective.facts.takes_clicks == corrects
         for data in ({"propensity": [1.0, 0.5]}, {"position": [0, 1]}):

@@ -69,7 +69,7 @@ def test_objectives_of_a_metric_equal_the_reference_for_every_metric():
     scores, labels = np.array([0.3, 0.1, 0.5, -0.2, 0.0]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
     # some refuse sums, and others compile kernels for them
     metrics = [metric for name in LEARNED for metric in LEARNED[name] if name != "gap"]
-    for name in registry.objectives():
+    for name in registry.objective_names():
         objective = OBJECTIVES[name]
         for metric in metrics if "metric" in objective.parameters() else ():
             quiet = dataclasses.replace(objective, metric=metric).without_noise()
@@ -214,7 +214,7 @@ def test_a_constant_for_each_query_changes_gradients_unless_the_facts_say_otherw
 
 
 def test_the_order_of_tied_rows_matters_in_the_objectives_of_the_catalog(rng):
-    for name in registry.objectives():
+    for name in registry.objective_names():
         objective = get_objective(name).without_noise()
         if objective is not None:
             scores, labels, rows = some_lists(objective, rng, tied=True)

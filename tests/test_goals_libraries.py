@@ -133,7 +133,7 @@ def test_rankers_evaluate_and_score_goals(library):
 # objectives whose scores are in the units of the labels start at their weighted mean, as a regression does
 
 
-POINTWISE = [name for name in registry.objectives() if OBJECTIVES[name].facts.label_scale]
+POINTWISE = [name for name in registry.objective_names() if OBJECTIVES[name].facts.label_scale]
 KINDS = [
     *POINTWISE, *(Mixture([name, "ranknet"]) for name in POINTWISE), *(Subsample(name, 0.5) for name in POINTWISE),
     *(Mixture([name], labels=["price"]) for name in POINTWISE),

@@ -64,3 +64,9 @@ def test_no_import_of_the_core_runs_upward():
 def test_a_late_import_is_seen(line):
     assert upward(imported(f"def f():\n    if True:\n        {line}\n"))
     assert not upward(imported("from ltr_objectives.errors import require\nfrom ltr_objectives import errors"))
+
+
+def test_no_public_name_hides_a_module():
+    modules = {".".join(module.split(".")[1:2]) for module in CORE}
+    assert {"metrics", "objectives"} < modules
+    assert not {name for name in ltr_objectives.__all__ if name in modules}

@@ -271,7 +271,7 @@ def test_the_convention_gives_the_library_s_value(library, native, metric, kind)
 
 def test_every_convention_of_every_metric_is_compared():
     compared = {(c[0], c[2].partition("@")[0]) for c in CASES}
-    stated = {(library, name) for name in registry.metrics() for library in Metric.named[name].conventions}
+    stated = {(library, name) for name in registry.metric_names() for library in Metric.named[name].conventions}
     assert compared == stated
 
 
@@ -294,7 +294,7 @@ def test_the_callables_take_a_convention():
 def test_options_go_before_a_convention():
     chosen = NDCG(k=3, gain_type="linear", empty=0.5).with_convention("lightgbm")
     assert chosen == NDCG(k=3, gain_type="linear", empty=0.5, ties="input", query_weights="relevant")
-    for name in registry.metrics():
+    for name in registry.metric_names():
         made = Metric.named[name]
         k = 3 if made.cutoff == "required" else None
         for convention, options in made.conventions.items():

@@ -185,7 +185,7 @@ def test_weights_are_one_by_row():
 
 # random partners instead of all pairs
 
-CLASSES = [cls for name in registry.objectives() if "partners" in (cls := Objective.named[name]).parameters()]
+CLASSES = [cls for name in registry.objective_names() if "partners" in (cls := Objective.named[name]).parameters()]
 WHOLE = (
     {}, {"sigma": 300.0}, {"metric": "mrr"}, {"metric": "err"}, {"metric": "map"}, {"score_norm": True},
     {"weights": "ndcg2"}, {"weights": "difference"}, {"difference": "noisy"},

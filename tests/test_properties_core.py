@@ -93,7 +93,7 @@ def test_queries(data):
 
 notation = st.from_regex(r"[a-z]{2,7}(@[0-9]{1,3})?(:[a-z]{2,7}(@[0-9]{1,3})?)?", fullmatch=True)
 known = st.sampled_from(
-    [*registry.objectives(), *registry.metrics(), "ndcg@0", "yetiloss:", ":map", "map@", "ndcg@1@2"]
+    [*registry.objective_names(), *registry.metric_names(), "ndcg@0", "yetiloss:", ":map", "map@", "ndcg@1@2"]
 )
 
 

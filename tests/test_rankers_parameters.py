@@ -316,7 +316,7 @@ def test_text_that_is_neither_ours_nor_the_library_s_is_no_objective(library, te
 @everywhere
 def test_names_of_ours_are_read_in_any_case(library):
     assert str(fit(library, "YETILOSS:map", n_estimators=1).objective_.inner) == "yetiloss:map"
-    for name in registry.metrics():
+    for name in registry.metric_names():
         ours = name if Metric.named[name].cutoff == "none" else f"{name}@5"
         native = "@" not in ours and library == "catboost"  # such as AUC
         read = read_metrics([ours.upper(), f"{ours.upper()}[Revenue]"], TABLES[library])
@@ -326,7 +326,7 @@ def test_names_of_ours_are_read_in_any_case(library):
 @everywhere
 def test_a_name_of_a_metric_counts_to_its_last_letter(library):
     """The library would read the beginning of a text that is neither of our grammar nor in its own table."""
-    for text in map("".join, itertools.product({*registry.metrics(), *KNOWN[library].split()}, ENDS)):
+    for text in map("".join, itertools.product({*registry.metric_names(), *KNOWN[library].split()}, ENDS)):
         try:
             (read,) = read_metrics(text, TABLES[library])
         except LTRError:

@@ -18,12 +18,12 @@ from ltr_objectives import (
     get_metric,
     get_objective,
     objective_for,
-    objectives,
+    objective_names,
 )
 from ltr_objectives.metrics.base import get_metrics
 
 
-@pytest.mark.parametrize("name", objectives())
+@pytest.mark.parametrize("name", objective_names())
 def test_strings_name_objectives(name):
     cls = Objective.named[name]
     assert get_objective(name) == cls()

@@ -36,7 +36,7 @@ def test_a_weight_of_w_is_w_copies_in_the_gradient(quiet_objective, rng):
         np.testing.assert_allclose(a, scale[0] * np.bincount(row, b), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", registry.objectives())
+@pytest.mark.parametrize("name", registry.objective_names())
 def test_sizes_are_nearly_those_of_the_copies(name, rng):
     """UnitHessian and Mixture divide by means at random scores, which are others for the rows of copies."""
     objective = Objective.named[name]()

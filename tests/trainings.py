@@ -31,7 +31,7 @@ def sampled(cases, step=5):
 
 def objectives():
     """Each objective of the registry, with settings that take labels up to 3."""
-    for name in registry.objectives():
+    for name in registry.objective_names():
         examples = Objective.named[name](), *EXAMPLES[name]
         yield next(e for e in examples if e.label_limit is None or e.label_limit >= 3)
 

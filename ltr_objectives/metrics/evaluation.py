@@ -34,7 +34,7 @@ def evaluate(
     Parameters
     ----------
     metric : str, Metric or list
-        Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metrics`.
+        Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metric_names`.
         Lower is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
         first relevant document. No objective trains for these three.
     scores : array of shape (rows,)

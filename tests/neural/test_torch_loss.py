@@ -17,7 +17,7 @@ from ltr_objectives import (  # noqa: E402 - skipped without torch
 )
 from ltr_objectives.adapters import torch_loss  # noqa: E402 - likewise
 
-NAMES = registry.objectives()
+NAMES = registry.objective_names()
 rng = np.random.default_rng(0)
 SIZES = np.array([4, 1, 6, 3])
 LABELS = np.array([0, 1, 2, 1, 1, 0, 0, 1, 2, 0, 1, 1, 1, 1], float)  # the last list has equal labels

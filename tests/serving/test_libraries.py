@@ -40,7 +40,7 @@ def trained(objective, kind=perpetual.PerpetualBooster, **fit):
     return kind(objective=objective, iteration_limit=10).fit(X, Y, **fit).predict(X)
 
 
-@pytest.mark.parametrize("name", registry.objectives())
+@pytest.mark.parametrize("name", registry.objective_names())
 def test_perpetual_learns_from_every_objective(name):
     cls = Objective.named[name]
     objective = next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= Y.max())

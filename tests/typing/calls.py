@@ -29,7 +29,7 @@ ltr.compare_scores("map", scores, scores, test.y, users=test.qid)  # error
 ltr.compare_scores("map", scores, test.y)  # error
 
 cutoff: int | None = ltr.get_metric("ndcg@10", "xgboost").k
-names: tuple[str, ...] = (*ltr.metrics(), *ltr.objectives(), ltr.get_objective("yetiloss:map").name)
+names: tuple[str, ...] = (*ltr.metric_names(), *ltr.objective_names(), ltr.get_objective("yetiloss:map").name)
 grad, hess = ltr.LambdaMART("map", truncation=5).gradient_hessian(scores, test.y, test.group)
 print(grad.sum(), ltr.LTRError, adapters.xgboost_objective("yetiloss:map", n_threads=2), adapters.catboost_objective)
 print(adapters.lightgbm_objective(ltr.YetiLoss("map")), adapters.catboost_metric, adapters.lightgbm_metric("map"))
@@ -43,6 +43,6 @@ adapters.xgboost_objective(3)  # error
 adapters.lightgbm_metric("map", conventions="xgboost")  # error
 adapters.catboost_metric("map", convention=3)  # error
 print(ltr.get_metric("map").kk)  # error
-print(ltr.metrics().keys())  # error
+print(ltr.metric_names().keys())  # error
 print(ltr.nonsense)  # error
 print(adapters.Nowhere)  # error
