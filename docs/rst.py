@@ -76,8 +76,9 @@ class RestructuredText(griffe.Extension):
         if isinstance(thing, griffe.Alias):
             return
         if isinstance(thing, griffe.Function):
-            for refused in [each.name for each in thing.parameters if str(each.annotation) == "NoReturn"]:
-                del thing.parameters[refused]
+            for each in list(thing.parameters):
+                if str(each.annotation) == "NoReturn" or each.name == "_written":  # refused, or not for the user
+                    del thing.parameters[each.name]
         if thing.docstring:
             thing.docstring.value = to_markdown(thing.docstring.value, thing)
             as_written(thing.docstring)

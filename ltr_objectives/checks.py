@@ -4,6 +4,7 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from itertools import takewhile
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
@@ -14,6 +15,7 @@ from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 class Extensible:
     """A base of classes that users extend, with a table of those that have a name in text."""
 
+    _given: tuple[str, ...]  # the parameters that a call names
     name: ClassVar[str]
     named: ClassVar[dict[str, Any]]  # each base has its own
     _not_read: ClassVar[dict[str, str]] = {  # what would be ignored in places, and what to do instead
@@ -32,7 +34,7 @@ class Extensible:
             require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
             cls.name, cls.named[text] = text, cls
 
-    def __new__(cls, *_: object, **__: object) -> Any:
+    def __new__(cls, *values: object, **named: object) -> Any:
         made: Any = cls
         for field in fields(made):
             value = getattr(cls, field.name, field.default)
@@ -41,7 +43,11 @@ class Extensible:
                 f"{cls.__name__} sets {field.name}, a parameter, which would be ignored: put @dataclass(frozen=True) "
                 f"above the class and write {field.name}: type = value",
             )
-        return super().__new__(cls)
+        new = super().__new__(cls)
+        in_order = [field.name for field in fields(made) if field.init and not field.kw_only]
+        # dataclasses.replace names what it changes, and then the other fields, of which the first is _written
+        object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
+        return new
 
 
 def find_class(table: Mapping[str, Any], name: str, kind: str) -> Any:

@@ -67,6 +67,8 @@ def setting_texts(settings: dict[str, Any]) -> list[str]:
 
 def _plain(value: Any) -> Any:
     """The value; equal numbers as one of them, such as 3 and 3.0."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
     if isinstance(value, bool) or not isinstance(value, numbers.Number):
         return value
     if isinstance(value, numbers.Integral) and abs(int(value)) < 2**64:  # a seed

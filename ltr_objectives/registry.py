@@ -45,5 +45,5 @@ def objective_for(metric: str | Metric) -> Objective:
     found = given._with(goal=None)
     best = BEST_FOR.get(found.name)
     usual = best is not None and type(found) is Metric.named[found.name]
-    usual = usual and found._changed().keys() <= COUNTING
+    usual = usual and COUNTING.issuperset(found._changed())
     return on_goal(get_objective(best) if best and usual else YetiLoss(found), given.goal)

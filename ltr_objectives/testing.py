@@ -50,7 +50,7 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     """
     lists, every = _lists(metric, Metric, labels, longest=100)
     lists = [(s, y) for s, y in lists if len(s) <= 5 or _untied(s)]  # few enough orders of ties to enumerate
-    metric = replace(metric, goal=None, empty=0.0 if metric.empty == "skip" else metric.empty)
+    metric = metric._with(goal=None, empty=0.0 if metric.empty == "skip" else metric.empty)
     metric.layers(Queries(np.resize(every, 100), [100]))  # raises if gain or discount returns what none may
     rises = np.diff(metric._each("gain", "label", every))
     falls = np.append(rises < 0, False)

@@ -214,27 +214,53 @@ class Parity(NamedTuple):
     since: str = "0"  # the first version of the library whose native objective agrees
 
 
-def _catboost(loss: str, ours: Objective, **how: Any) -> Parity:
-    return Parity("catboost", {"loss_function": loss}, ours, 1e-5, per_leaf=True, since="1.2.1", **how)
+def _catboost(loss: str, ours: Objective, tolerance: float = 1e-5, **how: Any) -> Parity:
+    return Parity("catboost", {"loss_function": loss}, ours, tolerance, per_leaf=True, since="1.2.1", **how)
 
 
 def _parities() -> list[Parity]:
     lightgbm, yetirank = ltr.LambdaMART(preset="lightgbm"), ltr.YetiRank(noise=None, preset="catboost")
     native = "YetiRank:noise=No;permutations=1"
+    label_gain = [0, 1, 3, 10, 11]
     modes = (("NDCG", False), ("DCG", False), ("ERR", True), ("MRR", False), ("MRR", True), ("MAP", False),
              ("MAP", True))  # fmt: skip
     return [
         Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
         Parity("lightgbm", {"objective": "lambdarank", "lambdarank_truncation_level": 5},
                replace(lightgbm, truncation=5), 1e-3),
+        Parity("lightgbm", {"objective": "lambdarank", "sigmoid": 2.0, "lambdarank_norm": False,
+                            "label_gain": label_gain},
+               replace(lightgbm, metric=ltr.NDCG(gain_type=label_gain), sigma=2.0, score_norm=False, lambda_norm=False),
+               1e-3),
         Parity("xgboost", {"objective": "rank:ndcg"}, ltr.LambdaMART(preset="xgboost"), 1e-5),
+        Parity("xgboost", {"objective": "rank:ndcg", "ndcg_exp_gain": False, "lambdarank_num_pair_per_sample": 5,
+                           "lambdarank_normalization": False},
+               ltr.LambdaMART("ndcg(gain_type=linear)", truncation=5, lambda_norm=False, preset="xgboost"), 1e-5),
         Parity("xgboost", {"objective": "rank:map"}, ltr.LambdaMART("map", preset="xgboost"), 1e-5, binary=True),
         Parity("xgboost", {"objective": "rank:pairwise"}, ltr.RankNet(preset="xgboost"), 1e-5),
+        Parity("xgboost", {"objective": "rank:pairwise", "lambdarank_score_normalization": False},
+               ltr.RankNet(score_norm=False, preset="xgboost"), 1e-5, since="3.0"),
         Parity("lightgbm", {"objective": "regression", "boost_from_average": False}, ltr.RMSE(), 1e-6),
         Parity("catboost", {"loss_function": "RMSE", "boost_from_average": False}, ltr.RMSE(), 1e-10),
         Parity("catboost", {"loss_function": "QueryRMSE"}, ltr.QueryRMSE(), 1e-10),
         # classic mode ignores the number of neighbours
         *(_catboost(loss, yetirank) for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")),
+        _catboost(f"{native};decay=0.5", replace(yetirank, decay=0.5)),
+        _catboost("PairLogit", ltr.RankNet()),
+        *(
+            _catboost(f"YetiRank:mode={mode};top=3;noise=No;permutations=1",
+                      ltr.YetiLoss(f"{mode.lower()}@3", noise=None, permutations=1, preset="catboost"))
+            for mode in ("NDCG", "DCG", "MAP")
+        ),
+        # in the mean over many draws
+        *(
+            _catboost(loss, ours, tolerance=0.02)
+            for loss, ours in (
+                ("YetiRank:permutations=3000", ltr.YetiRank(permutations=3000, preset="catboost")),
+                ("YetiRank:mode=NDCG;permutations=3000;noise=Gauss;noise_power=0.5",
+                 ltr.YetiLoss("ndcg", 3000, "gaussian", 0.5, preset="catboost")),
+            )
+        ),
         *(
             _catboost(
                 f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}",

@@ -1,9 +1,11 @@
 """Every metric: its methods agree with its definition, and each convention gives the value of its library."""
 
+import copy
 import dataclasses
 import math
 import pickle
 import sys
+from typing import ClassVar
 
 import catalog
 import numpy as np
@@ -162,7 +164,7 @@ def data(seed: int, *, binary: bool = False, probability: bool = False):
     return np.round(scores, 1), labels, group
 
 
-def lightgbm_value(metric, scores, labels, group, weight=None):
+def lightgbm_value(metric, scores, labels, group, weight=None, **more):
     lgb = pytest.importorskip("lightgbm")
     name, _, k = metric.partition("@")
     X = np.zeros((len(labels), 1))
@@ -171,18 +173,18 @@ def lightgbm_value(metric, scores, labels, group, weight=None):
     out = {}
     params = {
         "objective": "lambdarank", "metric": name, "eval_at": [int(k or 1000)], "verbose": -1, "num_threads": 1,
-        "learning_rate": 1e-12,
+        "learning_rate": 1e-12, **more,
     }  # fmt: skip
     lgb.train(params, train, 1, valid_sets=[train], callbacks=[lgb.record_evaluation(out)])
     return next(iter(out["training"].values()))[0]
 
 
-def xgboost_value(metric, scores, labels, group, weight=None):
+def xgboost_value(metric, scores, labels, group, weight=None, **more):
     xgb = pytest.importorskip("xgboost")
     d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, base_margin=scores, group=group, weight=weight)
     name = metric.replace("precision", "pre")
     out = {}
-    params = {"objective": "rank:pairwise", "eval_metric": name, "learning_rate": 0, "nthread": 1}
+    params = {"objective": "rank:pairwise", "eval_metric": name, "learning_rate": 0, "nthread": 1, **more}
     xgb.train(params, d, 1, evals=[(d, "d")], evals_result=out, verbose_eval=False)
     return out["d"][name][0]
 
@@ -190,6 +192,8 @@ def xgboost_value(metric, scores, labels, group, weight=None):
 def catboost_value(metric, scores, labels, group, weight=None):
     utils = pytest.importorskip("catboost.utils")
     name, _, k = metric.partition("@")
+    if ":" in name:
+        return utils.eval_metric(labels, scores, name, group_id=np.repeat(np.arange(len(group)), group))[0]
     theirs = {"ndcg": "NDCG", "dcg": "DCG", "map": "MAP", "mrr": "MRR", "err": "ERR", "pfound": "PFound",
               "precision": "PrecisionAt", "recall": "RecallAt"}[name]  # fmt: skip
     of_rows, settings = {"group_id": np.repeat(np.arange(len(group)), group)}, [f"top={k}"] if k else []
@@ -275,6 +279,30 @@ def test_every_convention_of_every_metric_is_compared():
     assert compared == stated
 
 
+TRANSLATED = {
+    "NDCG:top=10;type=Exp": "ndcg(gain_type=exp)@10",
+    "NDCG:type=Base": "ndcg(gain_type=linear)",
+    "NDCG:top=10": "ndcg@10",
+    "NDCG:denominator=Position": "ndcg(discount_type=reciprocal)",
+    "DCG:type=Exp": "dcg(gain_type=exp)",
+    "MAP:top=10;border=1.5": "map(threshold=1.5)@10",
+    "MRR:border=0": "mrr(threshold=0)",
+}
+
+
+def test_options_of_the_libraries_metrics():
+    scores, labels, group = data(0)
+    for theirs, ours in TRANSLATED.items():
+        expected = catboost_value(theirs, scores, labels, group)
+        assert evaluate(ours, scores, labels, group, convention="catboost") == pytest.approx(expected)
+    expected = xgboost_value("ndcg@5", scores, labels, group, ndcg_exp_gain=False)
+    assert evaluate("ndcg(gain_type=linear)@5", scores, labels, group, convention="xgboost") == pytest.approx(expected)
+    gains = (0, 1, 3, 10, 11)
+    expected = lightgbm_value("ndcg@5", scores, labels, group, label_gain=gains)
+    ours = NDCG(5, gain_type=gains)
+    assert evaluate(ours, scores, labels, group, convention="lightgbm") == pytest.approx(expected)
+
+
 @pytest.mark.filterwarnings("ignore:a data set with 3 queries. every order")  # of so little data
 def test_the_callables_take_a_convention():
     xgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "catboost"))
@@ -296,10 +324,57 @@ def test_options_go_before_a_convention():
     assert chosen == NDCG(k=3, gain_type="linear", empty=0.5, ties="input", query_weights="relevant")
     for name in registry.metric_names():
         made = Metric.named[name]
-        k = 3 if made.cutoff == "required" else None
+        least = {"k": 3} if made.cutoff == "required" else {}
         for convention, options in made.conventions.items():
             for option in options.keys() - {"k"}:
-                default = getattr(made(k=k), option)
-                written = get_metric(f"{name}({option}={default}){'@3' if k else ''}", convention)
+                default = getattr(made(**least), option)
+                written = get_metric(f"{name}({option}={default}){'@3' if least else ''}", convention)
                 assert getattr(written, option) == default
-                assert getattr(get_metric(made(k=k), convention), option) == options[option]
+                assert getattr(get_metric(made(**least), convention), option) == options[option]
+                given = made(**least, **{option: default})
+                assert given == made(**least)
+                assert hash(given) == hash(made(**least))
+                for same in copies(given):
+                    assert getattr(get_metric(same, convention), option) == default
+                    assert get_metric(str(same), convention) == written
+                for same in copies(made(**least)):
+                    assert getattr(get_metric(same, convention), option) == options[option]
+                    assert get_metric(str(get_metric(same, convention)), convention) == get_metric(same, convention)
+                both = [dataclasses.replace(made(**least), **{option: default}), get_metric(str(given))]
+                assert [getattr(get_metric(each, convention), option) for each in both] == [default] * 2
+
+
+def copies(metric):
+    return [
+        metric, copy.copy(metric), copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), metric._with(goal=None),
+        dataclasses.replace(metric, goal=None),
+    ]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)  # slots are pickled in another way
+class OfMine(NDCG):
+    """With an option of its own, and another default."""
+
+    gain_type: str = "linear"
+    shown: int = 3
+
+    name: ClassVar[str] = "ofmine"
+    conventions: ClassVar[dict] = {"xgboost": {**NDCG.conventions["xgboost"], "shown": 7}}
+
+
+def test_options_of_one_s_own_class_go_before_a_convention():
+    for given, kept in (
+        (OfMine(), {}),
+        (OfMine(3), {"k": 3}),
+        (OfMine(None), {"k": None}),
+        (OfMine(shown=3, gain_type="linear"), {"shown": 3, "gain_type": "linear"}),
+        (dataclasses.replace(OfMine(shown=4), shown=3, empty=0.0), {"shown": 3, "empty": 0.0}),
+    ):
+        for same in copies(given):
+            found = same.with_convention("xgboost")
+            assert found == dataclasses.replace(OfMine(), **{**OfMine.conventions["xgboost"], **kept})
+            assert found.with_convention("xgboost") == found
+
+
+def test_a_convention_takes_the_place_of_another():
+    assert NDCG(3).with_convention("xgboost").with_convention("catboost") == NDCG(3).with_convention("catboost")

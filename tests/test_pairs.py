@@ -149,7 +149,8 @@ def test_presets_follow_their_other_parameters():
     lightgbm = LambdaMART(preset="lightgbm")
     assert dataclasses.replace(lightgbm, truncation=5) == LambdaMART(preset="lightgbm", truncation=5)
     assert YetiLoss("ndcg", preset="catboost").metric == NDCG(gain_type="linear")
-    assert YetiLoss(NDCG(), preset="catboost").metric.gain_type == "exp"
+    for written in (NDCG(), "ndcg(gain_type=exp)"):
+        assert YetiLoss(written, preset="catboost").metric.gain_type == "exp"
 
 
 def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):

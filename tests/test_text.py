@@ -77,6 +77,8 @@ def test_the_name_of_a_metric_is_its_text_with_its_options():
         assert set(named.values()) == set(examples)
         assert {text: get_metric(text) for text in named} == named
         assert len(get_metrics(named.values())) == len(named)
+    for made, text in ((MAP(threshold=0.0), "map(threshold=0)"), (GAP(weights=(1, 2.5)), "gap(weights=(1,2.5))")):
+        assert str(made) == str(get_metric(text)) == text
     for metric in (get_metric("map[stars]", "catboost"), MAP(goal="stars").with_convention("catboost")):
         assert str(metric) == "map[stars]"  # the convention applies to all metrics of a result
 

@@ -10,7 +10,7 @@ import examples
 import lightgbm
 import numpy as np
 import pytest
-from catalog import OBJECTIVES, ONE_OF_EACH, PARITIES, PATHS
+from catalog import OBJECTIVES, ONE_OF_EACH, PARITIES, PATHS, Parity
 from catboost import CatBoost, Pool
 from packaging.version import Version
 from pandas import DataFrame
@@ -19,7 +19,7 @@ from recording import Recording
 from trainings import NEWTON, WAYS, data_of, objectives, release, trained
 from xgboost import DMatrix
 
-from ltr_objectives import Metric, Objective, adapters, evaluate, get_objective
+from ltr_objectives import NDCG, Metric, Objective, StochasticRank, adapters, evaluate, get_objective
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
 ways = pytest.mark.parametrize("way", WAYS)
@@ -177,6 +177,14 @@ def test_the_page_s_change_of_a_metric_is_that_of_catboost():
     expected = model.get_feature_importance(pool, type="LossFunctionChange")
     np.testing.assert_allclose(names["change"], expected, atol=1e-12)
     assert expected.max() > 0.01
+
+
+@pytest.mark.parametrize(("metric", "gain"), [("NDCG", "linear"), ("NDCG;type=Exp", "exp")])
+def test_stochasticrank_has_the_mean_of_catboost_s(metric, gain):
+    ours = StochasticRank(NDCG(gain_type=gain), samples=1000)
+    loss = {"loss_function": f"StochasticRank:metric={metric};num_estimations=1000"}
+    values = (leaf_values(Parity("catboost", loss, ours, 0.005), False, attempt) for attempt in range(8))
+    np.testing.assert_allclose(*next(v for v in values if v is not None), rtol=0, atol=0.005)
 
 
 # other processes

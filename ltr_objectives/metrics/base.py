@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -50,6 +50,8 @@ class Metric(Extensible, abc.ABC):
         For other values of the parameters; from an evaluation, for labels that the metric does not take.
     """
 
+    # The options that were written, which no convention changes. The first field: see Extensible.__new__.
+    _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
     k: int | None = None
     ties: str = "average"
     empty: float | str = 0.0
@@ -69,6 +71,7 @@ class Metric(Extensible, abc.ABC):
     }
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
         require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
@@ -84,23 +87,21 @@ class Metric(Extensible, abc.ABC):
             refuse("empty", self.empty, "must be a number or 'skip'")
 
     def __str__(self) -> str:
-        """The text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``.
+        """The text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``, with the options written.
 
-        Options with their defaults are left out, unless the metric was made from text that has them.
+        Results have it as key. It leaves out the convention: ``get_metric(str(metric), convention)`` has both.
         """
-        return with_goal(self._text if self.k is None else f"{self._text}@{self.k}", self.goal)
+        return self._text(self._written)
 
-    @property
-    def _text(self) -> str:
-        """The name with the options, without cutoff and goal."""
-        return vars(self).get("_written") or metric_text(self.name, self._changed())
+    def _text(self, names: Iterable[str]) -> str:
+        """The text with these options."""
+        text = metric_text(self.name, {name: getattr(self, name) for name in names if name in self.options()})
+        return with_goal(text if self.k is None else f"{text}@{self.k}", self.goal)
 
-    def _changed(self) -> dict[str, Any]:
+    def _changed(self) -> list[str]:
         """The options that differ from their defaults, without cutoff and goal."""
-        return {name: getattr(self, name) for name in self.options() if not self._is_default(name)}
-
-    def _is_default(self, name: str) -> bool:
-        return bool(getattr(self, name) == {field.name: field.default for field in fields(self)}.get(name))
+        default = {f.name: f.default for f in fields(self)}
+        return [name for name in self.options() if getattr(self, name) != default[name]]
 
     @property
     def label_limit(self) -> float | None:
@@ -231,27 +232,26 @@ class Metric(Extensible, abc.ABC):
         return total / weight
 
     def _with(self, **values: Any) -> "Metric":
-        """A copy with other values of cutoff, goal or conventions, called as this one is."""
-        new = replace(self, **values)
-        object.__setattr__(new, "_written", self._text)  # no field: equal metrics stay equal
-        return new
+        """A copy with other values of goal or conventions, which do not count as written."""
+        return replace(self, _written=self._written, **values)
 
     def with_convention(self, library: str) -> "Metric":
-        """This metric with the conventions of a library; options that differ from their default are kept."""
+        """This metric with the conventions of a library, except for the options that were written."""
         there = f"conventions of {self.name}: {', '.join(sorted(self.conventions)) or 'none'}"
         known = isinstance(library, str) and library in self.conventions
         require(known, f"{self.name} has no convention {shown(library)}; {there}")
-        stated = self.conventions[library].items()
-        return self._with(**{name: value for name, value in stated if self._is_default(name)})
+        kept = {"_written", "goal", *self._written}
+        usual = {f.name: f.default for f in fields(self) if f.name not in kept and f.default is not MISSING}
+        return self._with(**{name: self.conventions[library].get(name, value) for name, value in usual.items()})
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
         """Names of the parameters that stand in brackets."""
-        return tuple(f.name for f in fields(cls) if f.name not in ("k", "goal"))
+        return tuple(f.name for f in fields(cls) if f.name not in ("_written", "k", "goal"))
 
     def settings(self) -> dict[str, Any]:
         """Parameters by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "_written"}
 
 
 def own_metric(written: str) -> str | None:
@@ -271,7 +271,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
-    library does. Options in the text are kept, and those of a metric object that differ from their default.
+    library does. Options that are written in the text or in the object are kept.
 
     >>> get_metric("ndcg@10").k
     10
@@ -306,11 +306,8 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     name, settings, k = split
     made = find_class(Metric.named, name, "metric")
     values = read_values(split_list(settings), metric, name, made.options())
-    found: Metric = made(k=k, goal=goal, **values)
-    if convention is not None:
-        found = found.with_convention(convention)._with(**values)
-    object.__setattr__(found, "_written", metric_text(name, values))  # no field: equal metrics stay equal
-    return found
+    found: Metric = made(**values, **({} if k is None else {"k": k}), goal=goal)
+    return found if convention is None else found.with_convention(convention)
 
 
 def get_metrics(

@@ -48,7 +48,7 @@ def evaluate(
         A query counts by its weight, or by the mean weight of its rows.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that library does.
-        Options of a metric object that differ from their default are kept.
+        Options that are written in the text or in the metric object are kept.
     per_query : bool
         Return the value of each query instead of the mean; float64, shape (queries,).
     unjudged : "refuse" or "drop"

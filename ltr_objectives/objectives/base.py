@@ -95,8 +95,9 @@ class Objective(Extensible, abc.ABC):
         preset = {"preset": value} if (value := getattr(self, "preset", None)) else {}
         default = type(self)(**preset).settings()
         changed = preset | {name: value for name, value in self.settings().items() if value != default[name]}
-        metric = [str(replace(changed.pop("metric")))] if "metric" in changed else []  # also if made from other text
-        return ":".join([self.name, ";".join([*metric, *language.setting_texts(changed)])]).removesuffix(":")
+        metric = changed.pop("metric", None)
+        first = [] if metric is None else [metric._text(metric._changed())]  # also if made from other text
+        return ":".join([self.name, ";".join([*first, *language.setting_texts(changed)])]).removesuffix(":")
 
     @abc.abstractmethod
     def fill(self, call: Call) -> None:

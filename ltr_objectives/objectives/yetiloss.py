@@ -101,8 +101,9 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
             name = self.weighing_metric.name
             check_choice(f"metric (with preset {self.preset!r})", name, CATBOOST_MODES)
             if by_name:
-                reads: dict[str, Any] = CATBOOST_READS.get(name, {})
-                object.__setattr__(self, "metric", replace(self.weighing_metric, **reads))
+                metric, reads = self.weighing_metric, CATBOOST_READS.get(name, {})
+                unwritten: Any = {option: value for option, value in reads.items() if option not in metric._written}
+                object.__setattr__(self, "metric", replace(metric, **unwritten))
 
     @property
     def _native(self) -> MRR | MAP | None:
