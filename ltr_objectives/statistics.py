@@ -226,6 +226,7 @@ def compare_scores(
         for scores in (scores_a, scores_b)
     )
     of = None if chosen.query_weights == "ignore" else queries.weight_by_query
+    mean_a, mean_b = (chosen.average(*chosen.sums(values, of)) for values in (a, b))
     gap, weights = a - b, of
     count = int(np.count_nonzero(shares(gap, of)))
     require(user is not None or buckets is None, f"buckets={buckets!r} divides users; pass user=, one id per query")
@@ -234,7 +235,7 @@ def compare_scores(
     difference = mean(gap, weights)
     reach = float(stats.t.ppf((1 + level) / 2, freedom(shares(gap, weights)))) * standard_error(gap, weights)
     p = paired_p(gap, np.zeros(len(gap)), weights)
-    return Comparison(mean(a, of), mean(b, of), difference, difference - reach, difference + reach, p, count)
+    return Comparison(mean_a, mean_b, difference, difference - reach, difference + reach, p, count)
 
 
 def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> np.ndarray:

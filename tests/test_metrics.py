@@ -22,6 +22,7 @@ from ltr_objectives import (
     StochasticRank,
     adapters,
     check_metric,
+    compare_scores,
     evaluate,
     get_metric,
     registry,
@@ -267,16 +268,33 @@ WEIGHTS = "lightgbm", "xgboost", "catboost"
 def test_the_convention_gives_the_library_s_value(library, native, metric, kind):
     for seed in range(3):
         scores, labels, group = data(seed, **kind)
-        weight = np.random.default_rng(seed).uniform(0.2, 3, len(group)).astype(np.float32)
-        for given in ((), (weight,))[: 1 + (library in WEIGHTS)]:
+        rng = np.random.default_rng(seed)
+        weight = rng.uniform(0.2, 3, len(group)).astype(np.float32)
+        some = weight * (rng.random(len(group)) < 0.7)
+        some[3 : 4 + seed // 2] = 0  # with nothing relevant in it
+        for given in ((), (weight,), (some,))[: 3 if library in WEIGHTS else 1]:
             ours = evaluate(metric, scores, labels, group, *given, convention=library)
             assert ours == pytest.approx(native(metric, scores, labels, group, *given), abs=2e-6)
+            if given:
+                values = evaluate(metric, scores, labels, group, *given, convention=library, per_query=True)
+                assert np.isfinite(values).all()
+                found = compare_scores(metric, scores, -scores, labels, group, *given, convention=library)
+                assert found.a == ours
 
 
 def test_every_convention_of_every_metric_is_compared():
     compared = {(c[0], c[2].partition("@")[0]) for c in CASES}
     stated = {(library, name) for name in registry.metric_names() for library in Metric.named[name].conventions}
     assert compared == stated
+
+
+def test_a_query_of_weight_0_with_nothing_relevant_counts_in_ndcg_as_in_the_libraries():
+    """Its 1 is added without its weight."""
+    scores, labels, weight = [1, 2, 1, 2, 1, 2], [1, 0, 0, 0, 0, 0], np.array([1, 0, 3])
+    for library, value in (("xgboost", xgboost_value), ("lightgbm", lightgbm_value)):
+        expected = value("ndcg@2", np.array(scores), np.array(labels), np.array([2, 2, 2]), weight)
+        assert expected == pytest.approx(0.6577324)
+        assert evaluate("ndcg@2", scores, labels, [2, 2, 2], weight, convention=library) == pytest.approx(expected)
 
 
 TRANSLATED = {

@@ -19,6 +19,7 @@ from ltr_objectives.language import metric_text, read_values, split_list, split_
 from ltr_objectives.queries import Labels, Queries
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
+LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to the sum without its weight
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
 Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval", "scipy"]
@@ -40,7 +41,7 @@ class Metric(Extensible, abc.ABC):
     query_weights : "mean", "relevant" or "ignore"
         "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same. "relevant" is
         "mean", but a query without a relevant document adds ``empty`` to the sum without its weight, as in the NDCG of
-        LightGBM and XGBoost: its own value is ``empty`` over its weight.
+        LightGBM and XGBoost: its own value is ``empty`` over its weight, or over 2^-500 if that is 0.
     goal : str, optional
         The labels that the metric reads, if a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
 
@@ -174,7 +175,7 @@ class Metric(Extensible, abc.ABC):
         empty: Any = np.nan if self.empty == "skip" else float(self.empty)
         weight = queries.weight_by_query
         if self.query_weights == "relevant" and weight is not None:
-            empty = np.divide(empty, weight, out=np.zeros(len(queries)), where=weight > 0)
+            empty = empty / np.where(weight > 0, weight, LEAST_WEIGHT)
         offset = np.where(scale > 0, self.offset(queries, gain, scale), empty)
         return Terms(self.kind, gain, discount, scale, offset)
 
@@ -220,7 +221,8 @@ class Metric(Extensible, abc.ABC):
         if weight is None or self.query_weights == "ignore":
             weight = np.ones(len(values))
         counted = ~np.isnan(values)
-        return float((values[counted] * weight[counted]).sum()), float(weight[counted].sum())
+        factor = np.where(weight > 0, weight, LEAST_WEIGHT) if self.query_weights == "relevant" else weight
+        return float((values[counted] * factor[counted]).sum()), float(weight[counted].sum())
 
     def average(self, total: float, weight: float) -> float:
         """The mean over queries from :meth:`sums`. For a data set in parts, add up the sums of the parts first."""
