@@ -11,13 +11,19 @@ from oracles.references import reference
 
 from ltr_objectives import (
     NDCG,
+    XENDCG,
     Langevin,
+    ListNet,
     LTRError,
     Metric,
     Mixture,
     Objective,
+    PLRank,
+    Queries,
+    RankNet,
     Subsample,
     UnitHessian,
+    YetiRank,
     check_metric,
     check_objective,
     evaluate,
@@ -85,6 +91,27 @@ def test_methods_that_would_be_ignored_are_refused(base):
             type("Mine", (base,), {name: lambda self, *_: None})
     plain = type("Mine", (base,), {"of_its_own": lambda self: None, "__module__": __name__})
     dataclass(frozen=True, slots=True)(plain)  # makes a second class, with its own __init__
+
+
+@pytest.mark.parametrize(
+    ("base", "changed"),
+    [
+        (PLRank, {"theta": lambda self, longest: PLRank.theta(self, longest) ** 2}),
+        (
+            RankNet,
+            {"_terms": lambda self, queries: RankNet._terms(self, queries)._replace(scale=np.full(len(queries), 2.0))},
+        ),
+        (YetiRank, {"_factor": 3.0}),
+        (ListNet, {"_target": lambda self, queries: 2.0 * ListNet._target(self, queries)}),
+        (XENDCG, {"_power": lambda self, queries: tuple(2.0 * x for x in XENDCG._power(self, queries))}),
+    ],
+)
+def test_a_subclass_does_not_take_what_was_computed_for_its_base(base, changed):
+    queries, mine = Queries(LABELS, GROUP), type("Mine", (base,), changed)()
+    before = base().compute(queries, SCORES)
+    found = mine.compute(queries, SCORES)
+    np.testing.assert_array_equal(found, mine.compute(Queries(LABELS, GROUP), SCORES))
+    assert not np.array_equal(found, before)
 
 
 def test_gradients_that_are_nan_are_located():

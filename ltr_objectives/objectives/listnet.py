@@ -79,7 +79,7 @@ class ListNet(Objective, text="listnet"):
         return out
 
     def fill(self, call: Call) -> None:
-        target = call.queries.once(("listnet", self.target), lambda: self._target(call.queries))
+        target = call.queries.once(("target", self), lambda: self._target(call.queries))
         call.run(_listnet, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:

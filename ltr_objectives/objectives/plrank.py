@@ -159,8 +159,7 @@ class PLRank(NDCGObjective, text="plrank"):
         Rewards may be negative. If the reward is not linear in the exposure of the documents, such as fairness of
         exposure, return its derivative with respect to :meth:`exposure`. That linear reward has the same gradient.
         """
-        key = ("plrank", self.k, self.gain, self.discount, self.normalize)
-        return call.queries.once(key, lambda: self._gains(call.queries))
+        return call.queries.once(("rewards", self), lambda: self._gains(call.queries))
 
     def _worth(self, queries: Queries) -> np.ndarray:
         return self.rewards(Call.at(queries, np.zeros(queries.rows)))[0]

@@ -78,7 +78,7 @@ class RankNet(PairwiseObjective, text="ranknet"):
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         make = self._both_ways if self.weights == "all" else self._one_way
-        return queries.once(("ranknet", self.weights), lambda: make(queries))
+        return queries.once(("layers", self), lambda: make(queries))
 
     def _one_way(self, queries: Queries) -> tuple[Terms, ...]:
         return (self._terms(queries),)

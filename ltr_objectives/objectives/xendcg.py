@@ -88,8 +88,8 @@ class XENDCG(Objective, text="xendcg"):
         )
 
     def fill(self, call: Call) -> None:
-        power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
-        gains = Lowered(power, largest, self.facts.random, int(self.terms))
+        power, largest = call.queries.once(("power", self), lambda: self._power(call.queries))
+        gains = Lowered(power, largest, self.facts.random, self.terms)
         call.run(_xendcg, gains, call.rng(self.seed))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:

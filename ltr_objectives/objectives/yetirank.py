@@ -56,7 +56,7 @@ class YetiRank(PairwiseObjective, text="yetirank"):
         check_fraction("decay", self.decay)
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        return queries.once(("yetirank", self.decay, self.preset), lambda: (self._terms(queries),))
+        return queries.once(("layers", self), lambda: (self._terms(queries),))
 
     @property
     def _factor(self) -> float:
