@@ -11,6 +11,8 @@ import numpy as np
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 
+MOST_SEED = 2**64 - 1
+
 
 class Extensible:
     """A base of classes that users extend, with a table of those that have a name in text."""
@@ -121,14 +123,26 @@ def check_weights(value: object, count: int, of: str) -> tuple[float, ...]:
     return tuple(map(float, weights))
 
 
-def check_draws(name: str, value: object) -> None:
-    """Raise unless ``value`` is a whole number from 1 to 1,000,000: draws per query that one call can finish."""
-    check_integer(name, value, most=1_000_000)
+def to_integer(owner: object, name: str, least: int = 1, most: int = 2**63 - 1) -> None:
+    """Convert a parameter of a frozen object as :func:`check_integer` does."""
+    value = getattr(owner, name)
+    if (whole := check_integer(name, value, least, most)) is not value:
+        object.__setattr__(owner, name, whole)
+
+
+def to_draws(owner: object, name: str) -> None:
+    """Convert to an int from 1 to 1,000,000: draws per query that one call can finish."""
+    to_integer(owner, name, most=1_000_000)
+
+
+def to_seed(owner: object) -> None:
+    """Convert the seed of a frozen object as :func:`check_seed` does."""
+    to_integer(owner, "seed", 0, MOST_SEED)
 
 
 def check_seed(value: object) -> int:
     """Convert ``value`` to an int; raise unless it is a seed: a whole number of at least 0 and below 2^64."""
-    return check_integer("seed", value, 0, 2**64 - 1)
+    return check_integer("seed", value, 0, MOST_SEED)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Extensible, check_choice, check_integer, find_class, is_number, refuse
+from ltr_objectives.checks import Extensible, check_choice, find_class, is_number, refuse, to_integer
 from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import check_goal, split_goal, with_goal
 from ltr_objectives.kernels.records import Terms
@@ -79,7 +79,7 @@ class Metric(Extensible, abc.ABC):
             f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
         )
         if self.k is not None:
-            object.__setattr__(self, "k", check_integer("k", self.k))
+            to_integer(self, "k")
         check_choice("ties", self.ties, tuple(TIES))
         check_choice("query_weights", self.query_weights, ("mean", "relevant", "ignore"))
         if self.goal is not None:

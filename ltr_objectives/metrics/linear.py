@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_fraction, check_integer
+from ltr_objectives.checks import check_fraction, to_integer
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -88,7 +88,7 @@ class NDCG(DCG, text="ndcg"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ideal_k is not None:
-            object.__setattr__(self, "ideal_k", check_integer("ideal_k", self.ideal_k))
+            to_integer(self, "ideal_k")
 
     @property
     def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere

@@ -15,6 +15,7 @@ from ltr_objectives.checks import (
     check_positive,
     check_seed,
     check_weights,
+    to_seed,
 )
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal
@@ -185,7 +186,7 @@ class Subsample(Wrapper):
 
     def __post_init__(self) -> None:
         check_fraction("queries", self.queries)
-        check_seed(self.seed)
+        to_seed(self)
         super().__post_init__()
 
     @property
@@ -262,7 +263,7 @@ class Langevin(Wrapper):
         check_not_negative("temperature", self.temperature)
         check_positive("learning_rate", self.learning_rate)
         check_not_negative("shrink", self.shrink)
-        check_seed(self.seed)
+        to_seed(self)
         super().__post_init__()
 
     @property

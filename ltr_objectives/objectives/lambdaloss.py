@@ -7,11 +7,11 @@ import numpy as np
 
 from ltr_objectives.checks import (
     check_choice,
-    check_draws,
-    check_integer,
     check_not_negative,
     check_positive,
-    check_seed,
+    to_draws,
+    to_integer,
+    to_seed,
 )
 from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.exponential import LOG2_E
@@ -89,12 +89,12 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         check_choice("weights", self.weights, WEIGHTS)
         check_not_negative("mu", self.mu)
         check_positive("sigma", self.sigma)
-        check_seed(self.seed)
+        to_seed(self)
         check_choice("noise", self.noise, tuple(NOISES))
-        check_draws("samples", self.samples)
+        to_draws(self, "samples")
         check_positive("noise_scale", self.noise_scale)
         if self.partners is not None:
-            check_integer("partners", self.partners)
+            to_integer(self, "partners")
 
     @property
     def facts(self) -> Facts:
@@ -108,7 +108,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         delta = np.append(0.0, by_distance * (discount[:-1] - discount[1:]))
         terms = self.terms(call.queries)
         terms = terms._replace(discount=by_rank * discount, scale=terms.scale * LOG2_E)
-        pairs = Pairs(LOGISTIC, float(self.sigma), int(self.k or MANY), MANY, MANY, int(self.partners or MANY), True,
+        pairs = Pairs(LOGISTIC, float(self.sigma), self.k or MANY, MANY, MANY, self.partners or MANY, True,
                       False, False, NO_PROPENSITY, NO_ORDER, delta)  # fmt: skip
         draws = 1 if self.noise is None else self.samples
         rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.facts.random else None

@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from ltr_objectives.checks import check_integer
+from ltr_objectives.checks import to_integer
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.gains import GainType
@@ -35,7 +35,7 @@ class NDCGObjective(GainObjective):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.k is not None:
-            object.__setattr__(self, "k", check_integer("k", self.k))
+            to_integer(self, "k")
 
     def terms(self, queries: Queries) -> Terms:
         """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""

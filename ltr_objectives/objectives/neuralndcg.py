@@ -30,11 +30,11 @@ import numpy as np
 
 from ltr_objectives.checks import (
     check_choice,
-    check_draws,
-    check_integer,
     check_not_negative,
     check_positive,
-    check_seed,
+    to_draws,
+    to_integer,
+    to_seed,
 )
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
@@ -84,14 +84,14 @@ class _Sorted(Objective):
 
     def _check(self) -> None:
         check_positive("temperature", self.temperature)
-        check_integer("rounds", self.rounds, 0, 1000)
+        to_integer(self, "rounds", 0, 1000)
         check_not_negative("tolerance", self.tolerance)
         check_choice("transposed", self.transposed, (True, False))
-        check_integer("max_documents", self.max_documents, 2)
+        to_integer(self, "max_documents", 2)
         check_choice("noise", self.noise, tuple(NOISES))
-        check_draws("samples", self.samples)
+        to_draws(self, "samples")
         check_positive("noise_scale", self.noise_scale)
-        check_seed(self.seed)
+        to_seed(self)
 
     @property
     def facts(self) -> Facts:
@@ -105,8 +105,8 @@ class _Sorted(Objective):
     def fill(self, call: Call) -> None:
         metric = self.sorted_metric
         from_end = bool(metric.discount(np.arange(1, 2))[0] != metric.discount(np.arange(1, 3))[0])
-        how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
-                      int(self.max_documents), from_end, call.queries.labels)  # fmt: skip
+        how = Scaling(float(self.temperature), self.rounds, float(self.tolerance), bool(self.transposed),
+                      self.max_documents, from_end, call.queries.labels)  # fmt: skip
         rng = call.rng(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
         call.run(_neuralsort, metric.terms(call.queries), how, rng)
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_draws, check_integer, check_positive, check_seed
+from ltr_objectives.checks import check_choice, check_positive, to_draws, to_integer, to_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.by_gain import pairs_by_gain
 from ltr_objectives.kernels.by_rank import pairs_by_rank
@@ -81,20 +81,20 @@ class PairwiseObjective(Objective):
             object.__setattr__(self, "metric", metric_to_learn(self.metric))
         check_positive("sigma", self.sigma)
         check_positive("noise_scale", self.noise_scale)
-        check_draws("permutations", self.permutations)
+        to_draws(self, "permutations")
         if self.truncation is not None:
-            check_integer("truncation", self.truncation)
+            to_integer(self, "truncation")
         if not (isinstance(self.neighbors, str) and self.neighbors == "all"):
-            check_integer("neighbors", self.neighbors)
+            to_integer(self, "neighbors")
             require(self.partners is None, "neighbors and partners both choose the pairs; pass one of them")
         if self.partners is not None:
-            check_integer("partners", self.partners)
+            to_integer(self, "partners")
         check_choice("noise", self.noise, tuple(NOISES))
         check_choice("difference", self.difference, ("exact", "noisy"))
         check_choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
             check_choice(name, getattr(self, name), (True, False))
-        check_seed(self.seed)
+        to_seed(self)
 
     @property
     def facts(self) -> Facts:
@@ -128,17 +128,17 @@ class PairwiseObjective(Objective):
 
     @property
     def _near(self) -> int:
-        return MANY if self.neighbors == "all" else int(self.neighbors)
+        return MANY if self.neighbors == "all" else self.neighbors
 
     def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
         """The pairs that count, as the kernels read them."""
         near, cutoff = self._near, max(terms.ranks for terms in layers)
-        ranks = min(cutoff, int(self.truncation or MANY))
+        ranks = min(cutoff, self.truncation or MANY)
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, UPPER) for terms in layers)
         ordered = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss.code, float(self.sigma), ranks, ordered, near, int(self.partners or MANY),
+        return Pairs(self.loss.code, float(self.sigma), ranks, ordered, near, self.partners or MANY,
                      self.difference == "noisy", bool(self.score_norm), bool(self.lambda_norm), propensity,
                      NO_ORDER, NO_DELTA)  # fmt: skip
 

@@ -34,7 +34,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_draws, check_positive, check_seed
+from ltr_objectives.checks import check_choice, check_positive, to_draws, to_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
@@ -135,8 +135,8 @@ class PLRank(NDCGObjective, text="plrank"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_draws("samples", self.samples)
-        check_seed(self.seed)
+        to_draws(self, "samples")
+        to_seed(self)
         check_choice("normalize", self.normalize, (True, False))
         check_choice("hessian", self.hessian, HESSIANS)
         if isinstance(self.discount, str):
@@ -149,7 +149,7 @@ class PLRank(NDCGObjective, text="plrank"):
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
-        ranks = np.arange(1, min(longest, int(self.k or longest)) + 1)
+        ranks = np.arange(1, min(longest, self.k or longest) + 1)
         weights = gains.apply_discount(self.discount, ranks)
         return weights[: np.flatnonzero(weights)[-1] + 1] if weights.any() else weights[:0]
 
@@ -190,7 +190,7 @@ class PLRank(NDCGObjective, text="plrank"):
 
         A ranking names documents by their rank in the stable order of descending scores.
         """
-        return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / int(self.samples))
+        return np.full((1, ranks), -1), np.full(self.samples, 1.0 / self.samples)
 
     def fill(self, call: Call) -> None:
         self._run(call, *self.rewards(call), NOTHING if self.hessian in ("gradient", "ones") else SECOND_DERIVATIVE)

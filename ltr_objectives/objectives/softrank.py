@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_integer, check_positive
+from ltr_objectives.checks import check_positive, to_integer
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
@@ -96,14 +96,12 @@ class SoftRank(GainObjective, text="softrank"):
         super().__post_init__()
         check_positive("sigma", self.sigma)
         check_positive("step", self.step)
-        check_integer("max_documents", self.max_documents, 2)
+        to_integer(self, "max_documents", 2)
 
     def fill(self, call: Call) -> None:
         terms = NDCG(gain_type=self.gain).terms(call.queries)
-        factors, z = discount_exponentials(int(self.max_documents))
-        soft = NormalScores(
-            float(self.sigma), float(self.step), factors[:-1].copy(), 1.0 - z[:-1], int(self.max_documents)
-        )
+        factors, z = discount_exponentials(self.max_documents)
+        soft = NormalScores(float(self.sigma), float(self.step), factors[:-1].copy(), 1.0 - z[:-1], self.max_documents)
         call.run(_softrank, call.queries.labels, terms, soft)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
@@ -111,7 +109,7 @@ class SoftRank(GainObjective, text="softrank"):
         s = scores[chosen]
         beats = np.vectorize(math.erfc)((s[:, None] - s) / (2.0 * self.sigma)) / 2.0
         np.fill_diagonal(beats, 0.0)
-        factors, z = discount_exponentials(int(self.max_documents))
+        factors, z = discount_exponentials(self.max_documents)
         discount = [np.prod(1.0 - np.outer(1.0 - z, p), axis=1) @ factors for p in beats]
         return -np.sum(reference_gains(self.gain, labels)[chosen] * discount)
 

@@ -36,7 +36,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_draws, check_not_negative, check_positive, check_seed
+from ltr_objectives.checks import check_choice, check_not_negative, check_positive, to_draws, to_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
@@ -136,12 +136,12 @@ class StochasticRank(Objective, text="stochasticrank"):
         check_positive("sigma", self.sigma)
         check_not_negative("mu", self.mu)
         require(self.mu * self.sigma < np.inf, f"mu={self.mu!r} times sigma={self.sigma!r} must be finite; lower one")
-        check_draws("samples", self.samples)
+        to_draws(self, "samples")
         check_not_negative("sfa", self.sfa)
         check_positive("nu", self.nu)
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("noise", self.noise, ("gaussian", None))
-        check_seed(self.seed)
+        to_seed(self)
         object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property

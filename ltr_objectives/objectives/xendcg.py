@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_seed
+from ltr_objectives.checks import check_choice, to_integer, to_seed
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.softmax import softmax, softmax_without
@@ -73,9 +73,10 @@ class XENDCG(Objective, text="xendcg"):
 
     def __post_init__(self) -> None:
         check_choice("terms", self.terms, (1, 2, 3))
+        to_integer(self, "terms")
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("noise", self.noise, ("uniform", None))
-        check_seed(self.seed)
+        to_seed(self)
 
     @property
     def facts(self) -> Facts:
