@@ -1,7 +1,6 @@
 """The metrics of our default objectives, against each library's best native objective."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -204,7 +203,7 @@ def _gap(blocks: Sequence[Mapping[str, np.ndarray]], ours: str, other: str) -> t
 def _plain(name: str) -> str:
     """Return the metric without its threshold of relevance."""
     metric: Any = get_metric(name)
-    return str(replace(metric, threshold=0.0) if hasattr(metric, "threshold") else metric)
+    return metric._text(name for name in metric._written if name != "threshold")
 
 
 def _is_named(label: str, metric: str) -> bool:

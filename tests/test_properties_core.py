@@ -176,7 +176,7 @@ FUNCTIONS |= {type(each).__name__: (computed_by(type(each)), each.settings()) fo
 
 
 def test_every_public_callable_is_tried():
-    skipped = {"LTRError", "LTRWarning", "Metric", "Objective", "Report", "metrics", "objectives"}
+    skipped = {"LTRError", "LTRWarning", "Metric", "Objective", "Report", "metric_names", "objective_names"}
     assert {name for name in ours.__all__ if callable(getattr(ours, name))} - skipped <= FUNCTIONS.keys()
 
 
