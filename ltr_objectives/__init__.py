@@ -24,7 +24,7 @@ from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.metrics.exposure import evaluate_exposure
 from ltr_objectives.metrics.linear import DCG, NDCG, ExpDCG
 from ltr_objectives.objectives.approx import ApproxMAP, ApproxMRR, ApproxNDCG
-from ltr_objectives.objectives.around import Langevin, StochasticLabels, Subsample, UnitHessian
+from ltr_objectives.objectives.around import Langevin, Subsample, UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.hinge import Hinge
 from ltr_objectives.objectives.lambdaloss import LambdaLoss
@@ -58,7 +58,7 @@ __all__ = [
     "ApproxNDCG", "ExpDCG", "FairExposure", "Hinge", "Hit", "Kendall", "LTRError", "LTRWarning", "LambdaLoss",
     "LambdaMART", "Langevin", "ListMLE", "ListNet", "Metric", "Mixture", "NeuralNDCG", "NeuralSort", "Objective",
     "Ordinal", "PFound", "PLRank", "Precision", "Preferences", "Queries", "QueryRMSE", "RankNet", "Recall",
-    "Report", "SoftRank", "Spearman", "StochasticLabels", "StochasticRank", "Subsample", "UnitHessian",
+    "Report", "SoftRank", "Spearman", "StochasticRank", "Subsample", "UnitHessian",
     "YetiLoss", "YetiRank", "check_metric", "check_objective", "compare_scores", "evaluate", "evaluate_exposure",
     "evaluate_items", "get_metric", "get_objective", "metric_names", "objective_for", "objective_names", "to_qrels",
     "to_run",

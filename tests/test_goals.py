@@ -1,25 +1,21 @@
 """Several goals: parts of mixtures, metrics and drawn labels read the labels that are named."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from catalog import KINDS, OBJECTIVES, ONE_OF_EACH
-from oracles.references import reference
 
 from ltr_objectives import (
     Langevin,
     LTRError,
     Mixture,
     Queries,
-    StochasticLabels,
     Subsample,
     UnitHessian,
     evaluate,
     get_objective,
 )
-from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
 
@@ -139,69 +135,3 @@ def test_a_report_has_the_parts(scores):
     assert report.as_dict()["parts"][1]["goal"] == "revenue"
     equal = {"relevance": np.ones(ROWS), "revenue": np.ones(ROWS)}
     assert mixture.report(same, equal, sizes).useless == {"all labels equal": ROWS // 2}
-    drawn = StochasticLabels("ranknet", labels=[None, "a"]).report([0.0, 0.0], {"y": [0.0, 1.0], "a": [0.0, 9.0]}, [2])
-    assert (drawn.useful, drawn.parts) == (1, ())
-
-
-# stochastic label aggregation
-
-
-def drawn(how, queries, iteration):
-    """The labels that are learned from, told by squared error: its gradient is the score less the label."""
-    grad, _ = StochasticLabels("rmse", **how).compute(queries, np.zeros(queries.rows), iteration=iteration)
-    return -grad
-
-
-@everywhere
-def test_gradients_are_those_of_the_drawn_labels(objective, scores, rng):
-    labels, weight = two_goals(objective, rng)
-    how = {"labels": [None, "revenue"], "weights": [1, 2], "seed": 5}
-    stochastic = StochasticLabels(objective, **how)
-    queries, plain = Queries(labels, SIZES, weight=weight), Queries(labels, SIZES)
-    for iteration in (0, 7):
-        of_draws = Queries(drawn(how, plain, iteration), SIZES, weight=weight)
-        expected = objective.compute(of_draws, scores, iteration=iteration)
-        found = stochastic.compute(queries, scores, iteration=iteration, n_threads=1)
-        assert all(map(np.array_equal, found, expected))
-        again = pickle.loads(pickle.dumps(stochastic)).compute(queries, scores, iteration=iteration, n_threads=2)
-        assert all(map(np.array_equal, found, again))
-
-
-def test_draws_are_independent_and_have_the_probabilities():
-    n, sizes = 20_000, [2] * 10_000
-    queries = Queries({"a": np.zeros(n), "b": np.ones(n), "c": np.full(n, 2.0)}, sizes)
-    how = {"labels": ["a", "b", "c"], "weights": [1, 3, 1]}
-    first, second = (drawn(how, queries, i) for i in (0, 1))
-    for goal, p in enumerate((0.2, 0.6, 0.2)):
-        assert abs((first == goal).mean() - p) < 4 * np.sqrt(p * (1 - p) / n)
-        both = (first == goal) & (second == goal)  # of two iterations
-        assert abs(both.mean() - p * p) < 4 * np.sqrt(p * p / n)
-        neighbors = (first[1:] == goal) & (first[:-1] == goal)
-        assert abs(neighbors.mean() - p * p) < 4 * np.sqrt(3 * p * p / n)
-    kept = Subsample("rmse", queries=0.2).compute(Queries(np.ones(n), sizes), np.zeros(n))[0].reshape(-1, 2)[:, 0] != 0
-    chance = (first[::2][kept] == 1).mean()
-    assert abs(chance - 0.6) < 4 * np.sqrt(0.6 * 0.4 / kept.sum())  # draws of Subsample with the same seed tell nothing
-
-
-@pytest.mark.parametrize("name", ["lambdamart", "listnet", "rmse"])
-def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelings(name, rng):
-    scores, n, many = rng.normal(size=3), 3, 4000  # one draw each, at once
-    labels = {"a": np.array([0.0, 1.0, 2.0]), "b": np.array([3.0, 0.0, 1.0])}
-    stochastic = StochasticLabels(name, labels=["a", "b"], weights=[1, 2])
-    of_many = {goal: np.tile(y, many) for goal, y in labels.items()}
-    found = np.array(stochastic.gradient_hessian(np.tile(scores, many), of_many, [n] * many)).reshape(2, many, n)
-    mean = reference(stochastic, scores, labels)
-    assert (np.abs(found.mean(1) - mean) <= 4.5 * found.std(1) / np.sqrt(many)).all()
-    if name == "rmse":  # a sum over documents, linear in the label: as if trained on the mean label
-        mean_label = (labels["a"] + 2 * labels["b"]) / 3
-        assert np.allclose(mean, get_objective(name).gradient_hessian(scores, mean_label, [n]))
-
-
-def test_skipped_queries_are_not_drawn(scores, rng):
-    labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
-    queries, stochastic = Queries(labels, SIZES), StochasticLabels("yetiloss", labels=[None, "revenue"])
-    whole, half = np.array(stochastic.compute(queries, scores)), Subsample(stochastic, queries=0.5, seed=3)
-    skip = half.before(Call.at(queries, scores)).skip
-    left_out = np.repeat(skip, SIZES)
-    assert 0 < left_out.sum() < ROWS
-    assert np.array_equal(half.compute(queries, scores), np.where(left_out, 0.0, 2 * whole))

@@ -147,7 +147,6 @@ OF_EACH_CLASS = [
     ours.Subsample("ranknet", queries=0.5),
     ours.UnitHessian("ranknet"),
     ours.Langevin("ranknet", temperature=1, learning_rate=0.1),
-    ours.StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1]),
     ours.Mixture(["ranknet", "listnet[revenue]"]),
     ours.FairExposure(),
     ours.Preferences([[1, 0]], 3),

@@ -11,7 +11,7 @@ from catboost import CatBoost, Pool
 from rankers import ranker
 from trainings import LIBRARIES, release, small_data, train
 
-from ltr_objectives import Langevin, Mixture, Objective, Queries, StochasticLabels, Subsample, UnitHessian
+from ltr_objectives import Langevin, Mixture, Objective, Queries, Subsample, UnitHessian
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.libraries import CATBOOST
@@ -101,7 +101,6 @@ def total(*parts):
     [
         Subsample(HALF, 0.5),
         Subsample(UnitHessian(HALF), 0.5),
-        Subsample(StochasticLabels("rmse", ["a", "b"]), 0.5),
         total(HALF, HALF),
     ],
     ids=str,

@@ -1,7 +1,6 @@
 """Wrappers, which change the queries, the labels, the size or the gradient of an objective."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from zlib import crc32
@@ -10,15 +9,10 @@ import numpy as np
 
 from ltr_objectives.checks import (
     check_fraction,
-    check_list,
     check_not_negative,
     check_positive,
-    check_seed,
-    check_weights,
     to_seed,
 )
-from ltr_objectives.errors import require
-from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, uniforms
 from ltr_objectives.objectives.base import Facts, Member, Objective, get_objective, metric_of
 from ltr_objectives.objectives.call import Arrays, Call
@@ -286,93 +280,3 @@ class Langevin(Wrapper):
             scale = math.sqrt(2.0 * float(self.temperature) / float(self.learning_rate))
             key = own_key(self, call, self.seed)
             add_noise(call.grad, GAUSSIAN_NOISE, scale, key, np.uint64(0), call.grad)
-
-
-@dataclass(frozen=True)
-class StochasticLabels(Wrapper):
-    r"""An objective on labels that are drawn anew in each iteration from those of several goals.
-
-    .. math:: \tilde y_i = y_i^{(k_i)}, \quad P(k_i = k) = w_k / \sum_l w_l
-
-    with one draw for each document :math:`i`, as in stochastic label aggregation (Carmel, Haramaty, Lazerson and
-    Lewin-Eytan, "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label Aggregation", The Web
-    Conference 2020). A gradient takes the time of one goal. A pair may compare one goal's label with another's, so the
-    goals need labels on one scale, and the expected gradient is that of
-    ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)`` only for losses that are sums
-    over documents.
-
-    Write ``UnitHessian(StochasticLabels(...))``. The other order recomputes the constant in every iteration.
-
-    Parameters
-    ----------
-    objective : str or Objective
-        The objective that learns from the labels.
-    labels : list of str or None
-        The goals, such as ``[None, "revenue"]``. None stands for the labels that the data have anyway.
-    weights : list of float, optional
-        One for each goal, not negative; 1 by default.
-    seed : int
-        Seed of the draws.
-
-    Examples
-    --------
-    >>> either = StochasticLabels("rmse", labels=[None, "revenue"], weights=[2, 1], seed=1)
-    >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
-    >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
-    array([-5.,  0.,  0., -1.,  0., -1.,  0., -1.])
-    """
-
-    objective: Any
-    labels: Sequence[str | None] = ()
-    weights: Sequence[float] | None = None
-    seed: int = 0
-
-    name: ClassVar[str] = "stochasticlabels"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        goals = tuple(check_list("labels", self.labels, "goals"))
-        require(len(goals) > 1, f"labels={goals!r} must name two goals or more; None stands for the data's own labels")
-        for goal in goals:
-            if goal is not None:
-                check_goal(goal)
-        require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
-        weights = check_weights(self.weights, len(goals), "goals")
-        for name, value in {"labels": goals, "weights": weights, "seed": check_seed(self.seed)}.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def inner(self) -> Objective:
-        return self
-
-    @property
-    def facts(self) -> Facts:
-        facts, named = super().facts, [goal for goal in self.labels if goal is not None]
-        limit = facts.label_limit if None in self.labels else None
-        goals = tuple(dict.fromkeys([*named, *facts.goals]))
-        return facts._replace(random=True, takes_clicks=False, label_limit=limit, goals=goals)
-
-    @property
-    def members(self) -> tuple[Member, ...]:
-        weights = np.array(self.weights)
-        goals = zip(weights / weights.sum(), self.labels, strict=True)
-        return tuple(Member(self.objective, chance, goal, place) for place, (chance, goal) in enumerate(goals))
-
-    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
-        return ()
-
-    def without_noise(self) -> None:
-        return None
-
-    def before(self, call: Call) -> Call:
-        queries, u = call.queries, np.empty(call.queries.rows)
-        labels = queries.once(("labels", self), lambda: self._labels_of_members(queries))
-        uniforms(own_key(self, call, self.seed), u)
-        upper = np.cumsum([member.factor for member in self.members])
-        drawn = np.searchsorted(upper / upper[-1], u, side="right")
-        return call._replace(queries=queries.with_labels(labels[drawn, np.arange(queries.rows)]))
-
-    def _labels_of_members(self, queries: Queries) -> np.ndarray:
-        """Return the labels of each goal, shape (goals, rows); raise if the objective does not take them."""
-        self._worth(queries)  # this raises
-        return np.array([queries.of(goal).labels for goal in self.labels])

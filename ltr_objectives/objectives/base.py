@@ -180,8 +180,7 @@ class Objective(Extensible, abc.ABC):
 
     def _start(self, queries: Queries) -> float:
         """The score at which a training starts."""
-        members = self.summands(queries) or self.members
-        parts = [part for part in members if part.objective.facts.label_scale and part.factor > 0]
+        parts = [part for part in self.summands(queries) if part.objective.facts.label_scale and part.factor > 0]
         if parts:
             starts = [part.on(queries, lambda objective, own: objective._start(own)) for part in parts]
             return float(np.average(starts, weights=[part.factor for part in parts]))

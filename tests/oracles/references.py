@@ -73,17 +73,6 @@ def _(objective: ours.Langevin, scores, labels):
 
 
 @reference.register
-def _(objective: ours.StochasticLabels, scores, labels):
-    queries, n = Queries(labels, [len(scores)]), len(scores)
-    of_goals, chances = objective._labels_of_members(queries), np.array([member.factor for member in objective.members])
-    total = np.zeros((2, n))
-    for drawn in itertools.product(range(len(chances)), repeat=n):
-        found = reference(objective.objective, scores, of_goals[list(drawn), np.arange(n)])
-        total += chances[list(drawn)].prod() * np.array(found)
-    return total[0], total[1]
-
-
-@reference.register
 def _(objective: ours.Mixture, scores, labels):
     queries, total = Queries(labels, [len(scores)]), np.zeros((2, len(scores)))
     for part in objective.summands(queries, 1):
