@@ -281,7 +281,7 @@ class Ranker:
             return ""
         given = [f"{n}={v}" for name in self.library.limits for n, v in self.library.given(name, run.params).items()]
         return (
-            f"0 of {kept} rounds have a split: no column orders the rows of a query, or a parameter forbids every "
+            f"{f'0 of {kept}' if kept else 'no new'} rounds have a split: no column orders the rows of a query, or a parameter forbids every "
             f"split, such as {', '.join(given or self.library.limits)}"
         )
 
