@@ -280,9 +280,10 @@ class Ranker:
         if not grows or self._splits(model) != before:
             return ""
         given = [f"{n}={v}" for name in self.library.limits for n, v in self.library.given(name, run.params).items()]
+        limits = ", ".join(given or self.library.limits)
         return (
-            f"{f'0 of {kept}' if kept else 'no new'} rounds have a split: no column orders the rows of a query, or a parameter forbids every "
-            f"split, such as {', '.join(given or self.library.limits)}"
+            f"{f'0 of {kept}' if kept else 'no new'} rounds have a split: no column orders the rows of a query, or a "
+            f"parameter forbids every split, such as {limits}"
         )
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
