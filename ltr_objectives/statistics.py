@@ -7,7 +7,7 @@ freedom. For equal weights all three are the usual ones.
 """
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,10 +70,17 @@ def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> 
         return 1.0
     if np.ptp(difference) == 0.0:  # equal in every query, where the test would divide by zero
         return 0.0
-    from scipy import stats
-
     t = mean(a - b, weight) / standard_error(a - b, weight)
-    return float(2 * stats.t.sf(abs(t), freedom(share)))
+    return float(2 * _student().sf(abs(t), freedom(share)))
+
+
+def _student() -> Any:
+    """The t distribution of SciPy."""
+    try:
+        from scipy.stats import t
+    except ModuleNotFoundError:
+        raise ImportError("tests of two models need SciPy: pip install scipy") from None
+    return t
 
 
 def holm(p: list[float]) -> list[float]:
@@ -219,8 +226,7 @@ def compare_scores(
         refuse("level", level, "must be a number between 0 and 1")
     chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
     warn_of_equal_orders([chosen], queries, "these labels", n_threads)
-    from scipy import stats
-
+    student = _student()
     a, b = (
         chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
         for scores in (scores_a, scores_b)
@@ -233,7 +239,7 @@ def compare_scores(
     if user is not None:
         gap, weights = _means(gap, of, _buckets(ids_of(user, "user"), len(queries), buckets, seed))
     difference = mean(gap, weights)
-    reach = float(stats.t.ppf((1 + level) / 2, freedom(shares(gap, weights)))) * standard_error(gap, weights)
+    reach = float(student.ppf((1 + level) / 2, freedom(shares(gap, weights)))) * standard_error(gap, weights)
     p = paired_p(gap, np.zeros(len(gap)), weights)
     return Comparison(mean_a, mean_b, difference, difference - reach, difference + reach, p, count)
 
