@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.metrics.base import Convention, Metric, any_metric, get_metrics
-from ltr_objectives.queries import Labels, Queries, read_labels
+from ltr_objectives.queries import Labels, Queries, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -90,7 +90,7 @@ def evaluate(
         judged = {goal: ~np.isnan(y) for goal, y in read}
         labels = {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
     queries = Queries(labels, group, qid=qid, weight=weight)
-    scores = queries.check_scores(scores, n_threads).values
+    scores = queries.check_scores(scores).values if judged else vector("scores", scores)  # which each metric checks
 
     def value(m: Metric) -> Any:
         if not judged:
