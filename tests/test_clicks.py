@@ -52,6 +52,15 @@ def test_gradient_and_hessian_equal_the_reference(objective, rng):
             np.testing.assert_allclose(ours, objective.reference(scores, labels, propensity), rtol=1e-9, atol=1e-12)
 
 
+def test_propensities_above_1_are_warned_of_once():
+    """They may be inverse weights."""
+    queries = Queries([1, 0], [2], propensity=[1.0, 4.0])
+    with pytest.warns(LTRWarning, match="propensity is up to 4, .* inverse"):
+        RankNet().compute(queries, [0.0, 0.0])
+    for same in (queries, Queries([1, 0], [2], propensity=[0.25, 1.0])):
+        RankNet().compute(same, [0.0, 0.0])
+
+
 def expectation(objective, scores, relevance, propensity):
     """Mean gradient over all clicks, document i clicked with probability propensity * relevance, independently."""
     n, total = len(scores), np.zeros((2, len(scores)))

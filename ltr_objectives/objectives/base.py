@@ -241,7 +241,7 @@ class Objective(Extensible, abc.ABC):
                 f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or "
                 "YetiLoss",
             )
-            queries.once("clicks", lambda: warn_unless_clicks(queries))
+            queries.once("clicks", lambda: warn_of_clicks(queries))
 
     def gradient_hessian(
         self,
@@ -270,8 +270,8 @@ class Objective(Extensible, abc.ABC):
         weight : array of shape (queries,) or (rows,), optional
             Multiplies gradient and Hessian of all rows of a query, or of one row.
         propensity : array of shape (rows,), optional
-            For labels that are clicks: the probability that each document was examined, up to a common factor; above
-            0. Pairwise objectives divide the weight of a pair by the propensity of the larger label. Others raise.
+            For labels that are clicks: the probability that each document was examined, above 0. Pairwise objectives
+            divide the weight of a pair by the propensity of the larger label. Others raise.
         position : array of shape (rows,), optional
             For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives add an
             offset to the scores of each position, one Newton step of their loss, and take the gradient there. Others
@@ -326,8 +326,13 @@ class Objective(Extensible, abc.ABC):
         return diagnose(self, queries, scores, n_threads=n_threads)
 
 
-def warn_unless_clicks(queries: Queries) -> None:
-    """Warn of labels other than 0 and 1 that propensities or positions would correct as clicks."""
+def warn_of_clicks(queries: Queries) -> None:
+    """Warn of labels that are no clicks, and of propensities that are no probabilities."""
+    if queries.propensity is not None and queries.propensity.max() > 1:
+        warn(
+            f"propensity is up to {queries.propensity.max():g}, but a probability is at most 1: if these are inverse "
+            "weights, pass 1 / weights, else divide them by the largest"
+        )
     name = "propensity" if queries.position is None else "position"
     other = queries.labels[(queries.labels != 0) & (queries.labels != 1)]
     if len(other):
