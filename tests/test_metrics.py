@@ -25,6 +25,7 @@ from ltr_objectives import (
     compare_scores,
     evaluate,
     get_metric,
+    get_objective,
     registry,
 )
 from ltr_objectives.metrics.base import TIES
@@ -80,7 +81,7 @@ def test_empty_queries_have_the_value_asked_for(any_metric):
         metric = dataclasses.replace(any_metric, empty=empty)
         assert metric.per_query([1.0, 2.0], [0, 0], [2])[0] == empty
     skipping = dataclasses.replace(any_metric, empty="skip")
-    best = min(any_metric.label_limit or 4, 1000)
+    best = min(any_metric.label_limit or 4, 31)
     scores, labels = [3.0, 2.0, 1.0, 0.0, 1.0], [0, 0, 0, best, 0]
     kept = skipping.per_query(scores, labels, [3, 2])
     assert math.isnan(kept[0])
@@ -123,6 +124,20 @@ def test_labels_of_which_every_one_is_relevant_are_warned_of():
         with pytest.warns(LTRWarning, match="threshold=2.5"):
             evaluate(name, scores, labels, [3, 3])
     evaluate("map(threshold=2.5)", scores, stars, [3, 3])
+
+
+@pytest.mark.parametrize("reads", [NDCG(), get_metric("dcg@2"), *map(get_objective, ("yetiloss", "plrank", "xendcg"))])
+def test_exponential_gains_of_amounts_are_warned_of_once(reads):
+    def read(queries):
+        (reads.values if isinstance(reads, Metric) else reads.compute)(queries, [0.0, 1.0])
+
+    money = Queries([400.0, 12.5], [2])
+    with pytest.warns(LTRWarning, match=r"labels are up to 400, .*gain_type=linear"):
+        read(money)
+    read(money)
+    read(Queries([31.0, 0.0], [2]))
+    evaluate(type("Own", (NDCG,), {"gain": lambda self, labels: np.log1p(labels)})(), [0.0, 1.0], [400.0, 12.5], [2])
+    evaluate("ndcg(gain_type=linear)", [0.0, 1.0], [400.0, 12.5], [2])
 
 
 # rank correlations

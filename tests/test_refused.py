@@ -45,6 +45,7 @@ def cat_train(fit_on=pool, **params):
 PUBLIC = {name: getattr(module, name) for module in (ltr_objectives, adapters) for name in module.__all__}
 
 
+@pytest.mark.filterwarnings("ignore:labels are up to 400")
 @pytest.mark.parametrize(("call", "words"), ROWS, ids=[call for call, _ in ROWS])
 def test_the_call_is_refused(call, words):
     with pytest.raises(LTRError) as caught:

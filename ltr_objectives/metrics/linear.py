@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.checks import check_fraction, to_integer
+from ltr_objectives.errors import warn
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -53,6 +55,14 @@ class DCG(Metric, text="dcg"):
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain_type)
+
+    def _layers(self, queries: Queries) -> tuple[Terms, ...]:
+        layers, high = super()._layers(queries), queries.labels.max()
+        if self.gain_type == "exp" and type(self).gain is DCG.gain and high > 31:  # which LightGBM does not take
+            linear = "linear gains, as in 'ndcg(gain_type=linear)' or 'plrank:gain=linear', or put labels into classes"
+            told = f"labels are up to {high:g}, and their exponential gains up to 2^{high:g}; for amounts take {linear}"
+            queries.once("gains", lambda: warn(told))
+        return layers
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.apply_gain(self.gain_type, labels)
