@@ -53,6 +53,13 @@ def test_softrank_of_long_lists_has_the_slope_of_the_loss(spread, rng):
 # NeuralNDCG
 
 
+def test_the_loss_of_many_large_gains_is_finite_and_silent():
+    """A product of their differences from 1 would overflow."""
+    labels = np.full(100, 30.0)
+    labels[::2] = 0.0
+    assert np.isfinite(NeuralNDCG().reference_loss(np.zeros(100), labels))
+
+
 PRINTED_LABELS = np.array([4.0, 2.0, 1.0, 0.0, 4.0, 3.0])
 PRINTED_SCORES = np.array([0.5, 0.2, 0.1, 0.01, 0.65, 0.3])
 TABLE_1 = {

@@ -7,12 +7,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ltr_objectives.checks import (
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    to_seed,
-)
+from ltr_objectives.checks import check_fraction, check_not_negative, check_positive, to_seed
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, uniforms
 from ltr_objectives.objectives.base import Facts, Member, Objective, get_objective, metric_of
 from ltr_objectives.objectives.call import Arrays, Call

@@ -5,14 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.checks import (
-    check_choice,
-    check_not_negative,
-    check_positive,
-    to_draws,
-    to_integer,
-    to_seed,
-)
+from ltr_objectives.checks import check_choice, check_not_negative, check_positive, to_draws, to_integer, to_seed
 from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.exponential import LOG2_E
 from ltr_objectives.kernels.pairs import LOGISTIC

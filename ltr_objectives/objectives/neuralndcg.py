@@ -28,14 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import (
-    check_choice,
-    check_not_negative,
-    check_positive,
-    to_draws,
-    to_integer,
-    to_seed,
-)
+from ltr_objectives.checks import check_choice, check_not_negative, check_positive, to_draws, to_integer, to_seed
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
@@ -131,7 +124,11 @@ class _Sorted(Objective):
             return 0.0
         chosen = reference_head(scores.real, labels, self.max_documents)
         g = self.reference_sort(scores[chosen]) @ terms.gain[chosen]
-        before = {AVERAGE: np.cumsum(g), CASCADE: np.cumprod(np.append(1.0, 1.0 - g[:-1]))}.get(terms.kind, 1.0)
+        before: Any = 1.0
+        if terms.kind == AVERAGE:
+            before = np.cumsum(g)
+        elif terms.kind == CASCADE:
+            before = np.cumprod(np.append(1.0, 1.0 - g[:-1]))
         return -terms.scale[0] * np.sum(terms.discount[: len(g)] * g * before)
 
 
