@@ -66,6 +66,9 @@ class TorchLoss(nn.Module):
             require(mask.ndim == 2, f"mask has shape {tuple(mask.shape)}; give one of shape (lists, documents)")
             scores, sizes = scores[mask], mask.sum(1)
             group = sizes[sizes > 0]
+        shape = tuple(scores.shape)
+        matrix = "for a matrix of lists pass mask=, which is True for documents"
+        require(scores.ndim == 1, f"scores must be one-dimensional, got shape {shape}; {matrix}")
 
         def rows(values: Any) -> Any:
             """``values`` of the documents, or one for each list that has documents."""

@@ -198,7 +198,9 @@ SQUARE = torch.zeros((2, 2), requires_grad=True)
 WRONG = [
     ("mask, group and qid", (SQUARE, SQUARE, [2, 2]), {"mask": SQUARE == 0}),
     ("mask has shape", (SQUARE[None], SQUARE[None]), {"mask": SQUARE[None] == 0}),
-    ("labels must be one-dimensional", (SQUARE, SQUARE, [2, 2]), {}),
+    ("pass mask=", (SQUARE, SQUARE), {}),
+    ("pass mask=", (SQUARE, SQUARE, [2, 2]), {}),
+    ("labels must be one-dimensional", (SQUARE.reshape(4), SQUARE, [2, 2]), {}),
     ("scores must be one-dimensional", (SQUARE.reshape(4, 1), [0, 1, 0, 1], [2, 2]), {}),
     ("floating-point", (torch.zeros(2, dtype=torch.int64), [0, 1], [2]), {}),
     ("scores must be finite", (torch.tensor([0.0, float("nan")]), [0, 1], [2]), {}),
