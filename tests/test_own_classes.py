@@ -341,3 +341,45 @@ def test_fill_returns_nothing():
     for objective in (wrong, UnitHessian(wrong), Mixture([wrong, "listnet"])):
         with pytest.raises(LTRError, match="return nothing"):
             objective.gradient_hessian(SCORES, LABELS, GROUP)
+def test_check_objective_takes_the_length_and_labels_that_an_objective_has():
+    check_objective(type("Long", (Centred,), wrong_where(lambda s, y: len(s) > 60))(), longest=60)
+    check_objective(type("Low", (Centred,), {"facts": Facts(label_limit=8), **wrong_where(lambda s, y: max(y) > 8)})())
+    exact = type("Exact", (Centred,), {"facts": Facts(hessian_kind="bound"), **NO_REFERENCE})()
+    check_objective(exact)  # the mean of each query lowers the second derivative
+
+
+def test_arrays_of_a_call_are_changed_in_place():
+    class Doubled(Centred):
+        def fill(self, call):
+            super().fill(call)
+            call.grad *= 2
+
+    class Replaced(Centred):
+        def fill(self, call):
+            call.grad = 2 * call.scores
+
+    expected, _ = Centred().gradient_hessian(SCORES, LABELS, GROUP)
+    np.testing.assert_array_equal(Doubled().gradient_hessian(SCORES, LABELS, GROUP)[0], 2 * expected)
+    with pytest.raises(LTRError, match=r"call\.grad\[:\] = "):
+        Replaced().gradient_hessian(SCORES, LABELS, GROUP)
+
+
+@pytest.mark.parametrize("base", [Metric, Objective])
+def test_a_class_without_a_name_is_refused(base):
+    for name in ("gain", "discount", "reference", "fill"):
+        base = type("Nameless", (base,), {name: lambda self, *_: None})
+    with pytest.raises(LTRError, match="Nameless has no name"):
+        base()
+
+
+def test_a_metric_without_a_family_is_refused():
+    given = {name: vars(Right)[name] for name in ("name", "gain", "discount", "reference")}
+    with pytest.raises(LTRError, match="has no kind"):
+        type("Wrong", (Metric,), given)()
+
+
+def test_the_text_of_an_objective_with_a_metric_of_one_s_own_is_short():
+    assert str(LambdaMART(Right(3), truncation=5)) == "lambdamart:right@3;truncation=5"
+    assert "Mixture(" in str(Mixture(["listnet", "rmse"], normalize=False))  # its text would be another sum
+
+

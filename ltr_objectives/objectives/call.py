@@ -50,6 +50,10 @@ class Call(NamedTuple):
     dtype: type[np.floating[Any]] = np.float64
     place: tuple[int, ...] = ()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # `call.grad *= 2` changes the array, and then assigns it
+        require(value is getattr(self, name, None), f"call.{name} cannot be replaced; write call.{name}[:] = ...")
+
     @classmethod
     def at(cls, queries: Queries, scores: np.ndarray, iteration: int = 0) -> "Call":
         """A call at these scores, of all queries and with new arrays."""
