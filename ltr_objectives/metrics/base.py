@@ -73,6 +73,7 @@ class Metric(Extensible, abc.ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
+        require(hasattr(self, "kind") or self.only_evaluated, f"{self.name} has no kind; write kind, such as LINEAR")
         require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
@@ -132,7 +133,7 @@ class Metric(Extensible, abc.ABC):
     def check_labels(self, labels: np.ndarray) -> None:
         """Raise for labels without a gain in this metric."""
         low, high = labels.min(), labels.max()
-        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to your own gains")
+        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or pass scores before labels")
         limit = self.label_limit
         if limit is not None:
             require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")

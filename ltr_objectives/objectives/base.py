@@ -82,11 +82,14 @@ class Objective(Extensible, abc.ABC):
     }
 
     def __str__(self) -> str:
-        """The text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; else as ``repr``."""
-        with suppress(LTRError):  # of a value that has no text
-            if get_objective(text := self._text()) == self:
-                return text
-        return repr(self)
+        """The text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; as ``repr`` without one.
+
+        It is not read if the metric is of your own class.
+        """
+        text = self._text()
+        with suppress(LTRError):  # of a metric that has no name in text
+            text = text if get_objective(text) == self else ""
+        return text or repr(self)
 
     def _text(self) -> str:
         """The name and the parameters that differ from their defaults."""
@@ -385,6 +388,12 @@ def read_part(objective: str | Objective) -> tuple[Objective, str | None]:
         return get_objective(objective), None
     plain, goal = split_goal(objective)
     name, settings = language.split_objective(plain.strip())
+    start, bracket, inside = name.partition("(")
+    require(
+        not bracket or start not in Objective.named,
+        f"{shown(plain)}: the parameters of an objective follow a colon; write "
+        f"'{start}:{';'.join(language.split_list(inside.removesuffix(')')))}'",
+    )
     found = find_class(Objective.named, name, "objective")
     return found(**language.read_settings(settings, name, found.parameters())), goal
 
