@@ -2,8 +2,9 @@
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import wraps
 from itertools import takewhile
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
@@ -30,6 +31,8 @@ class Extensible:
         for base in cls.__mro__[1:]:
             for name, instead in vars(base).get("_not_read", {}).items():
                 require(name not in own, f"{cls.__name__}.{name} would be ignored in places; {instead}")
+        for method in {"reference", "reference_loss"} & vars(cls).keys():
+            setattr(cls, method, _takes_lists(vars(cls)[method]))
         if text:
             known = cls.named.get(text, cls)
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
@@ -38,6 +41,7 @@ class Extensible:
 
     def __new__(cls, *values: object, **named: object) -> Any:
         made: Any = cls
+        require(hasattr(cls, "name"), f'{cls.__name__} has no name; write name: ClassVar[str] = "..." in the class')
         for field in fields(made):
             value = getattr(cls, field.name, field.default)
             require(
@@ -50,6 +54,15 @@ class Extensible:
         # dataclasses.replace names what it changes, and then the other fields, of which the first is _written
         object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
         return new
+
+
+def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert lists among the arguments of ``method`` to arrays."""
+
+    def array(value: Any) -> Any:
+        return np.array(value, np.float64) if isinstance(value, list | tuple) else value
+
+    return wraps(method)(lambda *given, **named: method(*map(array, given), **{k: array(v) for k, v in named.items()}))
 
 
 def find_class(table: Mapping[str, Any], name: str, kind: str) -> Any:
