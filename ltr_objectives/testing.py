@@ -82,23 +82,29 @@ def _changes(metric: Metric, labels: np.ndarray, fill: Callable[..., None]) -> n
     return total
 
 
-def check_objective(objective: Objective, labels: ArrayLike | None = None) -> None:
+def check_objective(objective: Objective, labels: ArrayLike | None = None, longest: int = 100) -> None:
     """Raise unless ``fill`` of an objective computes what its ``reference`` or ``reference_loss`` does.
 
-    On small random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with
-    ``reference``, and the gradient with differences of ``reference_loss``; the class needs one of them. With noise that
-    vanishes they must be those without noise. They may not depend on the number of threads, on other lists, or on the
-    order of rows whose scores differ, and they depend on the iteration if and only if its facts say ``random``.
+    On random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with
+    ``reference``, and on short ones with differences of ``reference_loss``; the class needs one of them. With noise
+    that vanishes they must be those without noise. They may not depend on the number of threads, on other lists, or on
+    the order of rows whose scores differ, and they depend on the iteration if and only if its facts say ``random``.
     Hessians must not be negative, and the gradient must raise better documents. A constant added to all scores must
     change nothing, unless its facts say ``shift_invariant=False``. The gradient of a list then adds up to 0, unless
     they say ``balanced=False``. Call it in a test of an objective of your own.
+
+    Without ``reference`` the Hessian is compared only if the facts say ``hessian_kind="exact"`` or "bound", and of long
+    lists only the slope along the gradient. A mistake that ``reference`` or ``reference_loss`` shares is not seen.
 
     Parameters
     ----------
     objective : Objective
         An object of the class, such as ``SquaredHinge()``. It may not read the labels of goals.
     labels : array, optional
-        The labels to draw from, as in :func:`check_metric`.
+        The labels to draw from. By default as in :func:`check_metric`, in some lists also fractions, and labels up to
+        15, as far as the objective takes them.
+    longest : int
+        Documents of the longest list.
 
     Raises
     ------
@@ -111,10 +117,11 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
     >>> check_objective(RankNet())
     """
     lists, every = _lists(objective, Objective, labels, longest=30)
+    lists += _further_lists(objective, every, longest, labels is None)
     hash(objective)  # raises for a list as parameter, which must be a tuple
     together = _compare_calls(objective, lists)
     grad, hess = np.concatenate(together, axis=1)
-    good = (hess >= 0).all() or _allows_negative(objective)
+    good = (hess >= 0).all() or _has_hessian(objective, "exact")
     require(good, f"{objective}: the Hessian is negative for some lists; return 0 or its absolute value")
     pulls = [g @ (y - y.mean()) for (s, y), (g, _) in zip(lists, together, strict=True) if np.ptp(s) < 0.1]
     require(sum(pulls) <= 0, f"{objective}: the gradient is largest for the best documents; change its sign")
@@ -165,6 +172,19 @@ def _lists(checked: Any, base: type, labels: ArrayLike | None, longest: int) -> 
     return lists, every
 
 
+def _further_lists(objective: Objective, every: np.ndarray, longest: int, other_labels: bool) -> list[Arrays]:
+    """The longest list, and with ``other_labels`` larger ones and fractions, as far as the objective takes them."""
+    rng = np.random.default_rng(1)
+    high = 15 if objective.label_limit is None else min(15, int(objective.label_limit))
+    found = [(-0.13 * rng.permutation(longest), rng.choice(every, longest))]
+    for parts in (1, 4) if other_labels else ():
+        scores, labels = -0.13 * rng.permutation(7), rng.integers(0, high * parts + 1, 7) / parts
+        with suppress(LTRError):
+            _at(objective, scores, labels)
+            found.append((scores, labels))
+    return found
+
+
 def _joined(lists: list[Arrays]) -> tuple[np.ndarray, np.ndarray, list[int]]:
     scores, labels = map(np.concatenate, zip(*lists, strict=True))
     return scores, labels, [len(y) for _, y in lists]
@@ -202,10 +222,10 @@ def _compare_value(metric: Metric, scores: np.ndarray, labels: np.ndarray) -> np
     return found
 
 
-def _allows_negative(objective: Objective) -> bool:
-    """True if a parameter allows negative Hessians, also one of a part."""
+def _has_hessian(objective: Objective, *names: str) -> bool:
+    """True if the parameter ``hessian``, also of a part, is one of these."""
     parts = [member.objective for member in objective.members]
-    return getattr(objective, "hessian", "") == "exact" or any(map(_allows_negative, parts))
+    return getattr(objective, "hessian", "") in names or any(_has_hessian(part, *names) for part in parts)
 
 
 def _at(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -249,8 +269,8 @@ def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> n
         rows = np.random.default_rng(0).permutation(len(scores))
         other = _at(quiet, scores[rows], labels[rows])
         _require_equal(found[:, rows], other, told, "with the rows in another order it is")
-        if len(scores) < 10 and 0.1 < np.ptp(scores) < 100 and loss is not None:
-            _compare_loss(quiet, scores, labels, found[0])
+        if 0.1 < np.ptp(scores) < 100 and loss is not None:
+            _compare_loss(quiet, scores, labels, found)
     return found
 
 
@@ -262,24 +282,29 @@ def _require_balanced(objective: Objective, grad: np.ndarray, told: str) -> None
     require(good, f"{told}; correct fill and reference, or {facts}")
 
 
-def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, grad: np.ndarray) -> None:
-    """Compare the gradient with central differences of ``reference_loss``, at scores too far apart to change order."""
+def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, found: np.ndarray) -> None:
+    """Compare with central differences of ``reference_loss``, at scores too far apart to change order."""
 
     def loss(at: np.ndarray) -> float:
         return float(np.real(objective.reference_loss(at, labels)))
 
-    # steep losses need short steps, flat ones are rounded
-    sizes, directions = (1e-3, 1e-4, 1e-5, 1e-6), np.eye(len(scores))
-    slopes = np.array([[(loss(scores + h * d) - loss(scores - h * d)) / (2 * h) for d in directions] for h in sizes])
-    close = (np.abs(slopes - grad) <= 1e-3 * np.abs(grad).max() + 1e-6).any(axis=0)
-    told = f"{_of(objective, scores, labels)} the gradient is {grad.tolist()}"
-    require(close.all(), f"{told}, but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill")
-
-
-def _takes_absolute_values(objective: Objective) -> bool:
-    """Return True for PL-Rank with such Hessians, also in a sum."""
-    policy = getattr(objective, "hessian", None)
-    return policy in ("gradient", "absolute") or any(_takes_absolute_values(m.objective) for m in objective.members)
+    (grad, hess), short = found, len(scores) < 10
+    directions = np.eye(len(scores)) if short else grad[None] / (np.abs(grad).max() or 1.0)  # one takes less time
+    sizes = np.array([[1e-3], [1e-4], [1e-5], [1e-6]])[: None if short else 2]  # steep losses need short steps
+    above, below = (np.array([[loss(scores + h * d) for d in directions] for h in s * sizes]) for s in (1.0, -1.0))
+    slopes, expected = (above - below) / (2 * sizes), directions @ grad
+    share = 1e-3 if short else 0.05  # a loss that stops at a tolerance, as NeuralNDCG does, has jumps
+    close = (np.abs(slopes - expected) <= share * np.abs(expected).max() + 1e-6).any(axis=0)
+    told, along = _of(objective, scores, labels), "the gradient" if short else "along the gradient the slope"
+    but = f"but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill"
+    require(close.all(), f"{told} {along} is {expected.tolist()}, {but}")
+    kind = objective.facts.hessian_kind
+    if short and kind != "estimate":
+        curves = (above - 2 * loss(scores) + below) / sizes**2
+        beyond = np.abs(curves - hess) if kind == "exact" else curves - hess
+        good = (beyond <= 1e-2 * np.abs(hess).max() + 1e-4).any(axis=0).all()
+        but = f"but the curvature of reference_loss {curves[0].tolist()}; correct fill, or hessian_kind in facts"
+        require(good, f"{told} the Hessian is {hess.tolist()} and hessian_kind={kind!r}, {but}")
 
 
 def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> None:
@@ -292,7 +317,7 @@ def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray)
     _require_balanced(objective, expected[0], _of(objective, scores, labels))
     # A policy such as the absolute value shifts the mean of the Hessian by less than 2 standard deviations. The bound
     # of 5 standard errors fails by chance for one seed in 10,000.
-    if _takes_absolute_values(objective):  # whose own spread may be small
+    if _has_hessian(objective, "gradient", "absolute"):  # whose own spread may be small
         spread[1] = spread.max(axis=0)
     close = np.abs(mean - expected) < (5 / np.sqrt(DRAWS) + np.array([[0.0], [2.0]])) * spread + 1e-9
     told = f"{_of(objective, scores, labels)} gradient and Hessian have the means {mean.tolist()} over {DRAWS} draws"

@@ -12,6 +12,7 @@ from oracles.references import reference
 from ltr_objectives import (
     NDCG,
     XENDCG,
+    LambdaMART,
     Langevin,
     ListNet,
     LTRError,
@@ -239,6 +240,16 @@ def wrong_where(condition):
     return other_fill(change)
 
 
+def twice_where(condition):
+    """A gradient of twice the size in the queries whose scores and labels fulfil a condition."""
+
+    def change(call):
+        for a, b in itertools.pairwise(call.queries.ptr):
+            call.grad[a:b] *= 1 + condition(call.scores[a:b], call.queries.labels[a:b])
+
+    return other_fill(change)
+
+
 def wrong_in_both(change, hess=1.0):
     """The same change of each query's gradient in ``fill`` and in ``reference``, and no loss."""
 
@@ -271,6 +282,22 @@ WRONG_OBJECTIVES = {
         "slope of reference_loss",
     ),
     "a list as parameter": (Centred, {"__hash__": None}, "unhashable"),
+    "a Hessian twice the second derivative": (
+        Centred,
+        {**other_fill(lambda call: call.hess.__imul__(2)), **NO_REFERENCE, "facts": Facts(hessian_kind="exact")},
+        "curvature of reference_loss",
+    ),
+    "a Hessian below its bound": (
+        Centred,
+        {**other_fill(lambda call: call.hess.__imul__(0.4)), **NO_REFERENCE, "facts": Facts(hessian_kind="bound")},
+        "curvature of reference_loss",
+    ),
+    "longer lists": (Centred, wrong_where(lambda s, y: len(s) > 60), "reference"),
+    "longer lists by the loss": (
+        Centred, {**twice_where(lambda s, y: len(s) > 60), **NO_REFERENCE}, "slope of reference_loss"
+    ),
+    "larger labels": (Centred, wrong_where(lambda s, y: max(y) > 8), "reference"),
+    "fractions": (Centred, wrong_where(lambda s, y: (y % 1).any()), "reference"),
     "a parallel kernel": (
         Centred,
         other_fill(lambda call: call.run(numba.njit(parallel=True)(lambda first, last, ptr, s, out: None))),
@@ -336,11 +363,6 @@ def test_check_objective_takes_an_object(monkeypatch):
         check_objective(Mixture([Centred(), "listnet[revenue]"]))
 
 
-def test_fill_returns_nothing():
-    wrong = type("Wrong", (Half,), {"fill": lambda self, call: (call.grad, call.hess)})()
-    for objective in (wrong, UnitHessian(wrong), Mixture([wrong, "listnet"])):
-        with pytest.raises(LTRError, match="return nothing"):
-            objective.gradient_hessian(SCORES, LABELS, GROUP)
 def test_check_objective_takes_the_length_and_labels_that_an_objective_has():
     check_objective(type("Long", (Centred,), wrong_where(lambda s, y: len(s) > 60))(), longest=60)
     check_objective(type("Low", (Centred,), {"facts": Facts(label_limit=8), **wrong_where(lambda s, y: max(y) > 8)})())
@@ -383,3 +405,8 @@ def test_the_text_of_an_objective_with_a_metric_of_one_s_own_is_short():
     assert "Mixture(" in str(Mixture(["listnet", "rmse"], normalize=False))  # its text would be another sum
 
 
+def test_fill_returns_nothing():
+    wrong = type("Wrong", (Half,), {"fill": lambda self, call: (call.grad, call.hess)})()
+    for objective in (wrong, UnitHessian(wrong), Mixture([wrong, "listnet"])):
+        with pytest.raises(LTRError, match="return nothing"):
+            objective.gradient_hessian(SCORES, LABELS, GROUP)
