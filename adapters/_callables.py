@@ -19,10 +19,8 @@ from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
 
-GAINS = ", and give gains to the metric, as in NDCG(gain_type=(0, 1, 3))"
-OURS = {
-    "label_gain": GAINS,
-    "ndcg_exp_gain": GAINS,
+INSTEAD = {  # of parameters of the libraries' own objectives
+    **dict.fromkeys(("label_gain", "ndcg_exp_gain"), ", and give gains to the metric, as in NDCG(gain_type=(0, 1, 3))"),
     "lambdarank_truncation_level": ", and write lambdamart:truncation=30",
 }
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
@@ -223,7 +221,7 @@ def refuse_unread(library: Library, params: Params) -> None:
     """Raise for parameters of the library's own objectives and their gains, beside an objective of ours."""
     for name in library.unread:
         for given, value in library.given(name, params).items():
-            of_its_own, instead = f"{given}={value!r} is read by {library.name}'s own objectives", OURS.get(name, "")
+            of_its_own, instead = f"{given}={value!r} is read by {library.name}'s own objectives", INSTEAD.get(name, "")
             raise LTRError(f"{of_its_own}, and changes nothing in ours; leave it out{instead}")
 
 
