@@ -213,6 +213,7 @@ def test_the_others_are_tested_against_the_reference(reference):
             assert line["difference"] == pytest.approx(line["mean"] - row(found, reference)["mean"])
 
 
+@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")  # the command prints them
 def test_people_get_a_table_what_is_left_out_and_the_best():
     pd.read_csv("data.csv").assign(label=20 * DATA.y).to_csv("large.csv", index=False)  # rank:ndcg takes up to 31
     asked = ["--library", "xgboost,lightgbm", "--metric", "map", "--trees", 2, "--save-best", "a.txt"]
