@@ -271,5 +271,6 @@ class MetricCallable(Placed):
         """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         where = f"a data set with {len(queries)} queries"
-        queries.once("equal orders", lambda: warn_of_equal_orders(self.metrics, queries, where, n_threads))
+        key = "equal orders", self.metrics
+        queries.once(key, lambda: warn_of_equal_orders(self.metrics, queries, where, n_threads))
         return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]

@@ -136,7 +136,7 @@ def read_run(
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
     for name, least in {"early_stopping_rounds": library.least_patience, **dict.fromkeys(ROUNDS, 0)}.items():
         if given.get(name) is not None:
-            check_integer(name, given[name], least)
+            given = {**given, name: check_integer(name, given[name], least)}
     chosen = None if given.get("objective") == AUTO else given.get("objective")
     objective = read_objective(chosen, given.get("eval_metric"), library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective, (train, *evals)))
@@ -154,7 +154,7 @@ def read_run(
         metrics=() if metrics is None else read_metrics(metrics, library, given.get("convention")),
         of_the_data={name: params.pop(name) for name in library.of_the_data if name in params},
         params=params,
-        patience=max(0, int(given.get("early_stopping_rounds", 0))),
+        patience=max(0, given.get("early_stopping_rounds", 0)),
         callbacks=[
             each for some in (given.get("callbacks"), callbacks) for each in check_list("callbacks", some, "callables")
         ],

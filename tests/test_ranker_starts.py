@@ -84,7 +84,8 @@ def test_a_regression_and_its_bags_start_from_them_and_not_from_the_mean(library
     start = labels + 0.01 * TRAIN.X[:, 0]
     given = {"qid": TRAIN.qid, NAMES[library][0]: start}
     alone = ranker(library, "rmse").fit(TRAIN.X, labels, **given)
-    many = bagged(ranker(library, "rmse", eval_metric="rmse" if library == "xgboost" else "l2"), TRAIN.X, labels, bags=2, **given)
+    metric = {"xgboost": "rmse", "lightgbm": "l2"}[library]
+    many = bagged(ranker(library, "rmse", eval_metric=metric), TRAIN.X, labels, bags=2, **given)
     for model in (alone, many):
         np.testing.assert_allclose(model.predict(TEST.X), -0.01 * TEST.X[:, 0], atol=0.02)
 

@@ -122,7 +122,7 @@ def make_ranking(
     >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
     """
     require(min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6, f"shares={shares!r} must be parts that add up to 1")
-    check_integer("features", features, 10)
+    features = check_integer("features", features, 10)
     rng = np.random.default_rng(seed)
     spread = 0.6
     lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
