@@ -71,9 +71,10 @@ def bagged(
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
     data = {"qid": qid, "sample_weight": sample_weight, "margin": None}
+    for name in own:
+        if name != "eval_metric" and ranker._own.get(name, "eval").startswith(("eval", "init_model")):
+            raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
     params = ranker._renamed(own, data)
-    for name in (each for each in own if ranker._own[each].startswith(("eval", "init_model"))):
-        raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
     clicks = {"propensity": propensity, "position": position}
     part = read_part(X, y, group, data["qid"], data["sample_weight"], labels, data["margin"], **clicks)
     weight = part.queries.weight_by_query

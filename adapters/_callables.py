@@ -105,7 +105,7 @@ def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
 
 
 def library_of(second: Any, group: Any) -> str:
-    """The library whose data sets look so; LightGBM's estimators show arrays, with sizes of queries."""
+    """Return the library whose data sets have these methods; LightGBM's estimators show arrays and sizes."""
     if hasattr(second, "get_init_score") or (group is not None and not hasattr(second, "get_label")):
         return "lightgbm"
     return "xgboost" if hasattr(second, "num_row") and hasattr(second, "get_label") else ""
@@ -143,7 +143,7 @@ class Placed:
         return vars(self)
 
     def misplaced(self) -> LTRError:
-        """The error for a place where another callable belongs."""
+        """Return the error for a place where another callable belongs."""
         return LTRError(f"{self.__name__} does not belong here: {PLACES}")
 
 

@@ -162,8 +162,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _refuse_search(self, *_: Any, **__: Any) -> NoReturn:
         """Raise: CatBoost would train its own objective on parts of the pool."""
         raise LTRError(
-            "CatBoost's own searches train its own objectives, not ours; use GridSearchCV of scikit-learn with "
-            "GroupKFold, or fit a ranker for each choice"
+            "CatBoost's own searches know none of our objectives; use GridSearchCV of scikit-learn with GroupKFold, or "
+            "catboost.CatBoostRanker for CatBoost's own objectives"
         )
 
     grid_search = randomized_search = select_features = _refuse_search
@@ -182,7 +182,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         params |= run.of_the_data if of_pool else {}  # CatBoost compares them with the pool's
         of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
         params |= {"od_wait": run.patience} if run.patience else {}
-        require(run.evals or not STOPPING & params.keys(), f"{' and '.join(sorted(STOPPING))} need an eval_set")
+        for name in sorted(STOPPING & params.keys()):
+            require(run.evals, f"{name}= needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
         stops = bool(run.patience or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)

@@ -3,7 +3,7 @@
 import inspect
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -316,7 +316,7 @@ def counts_columns(value: Any) -> bool:
     """Return True for a parameter that numbers columns, or has an entry for each of them, instead of naming some."""
     if isinstance(value, str):  # such as "0,2", "(1,0,-1)", or a file of splits
         return os.path.isfile(value) or re.match(r"[\s(\[]*-?[\d.]+\s*([,:)\]]|$)", value) is not None
-    if isinstance(value, list | tuple | np.ndarray | Mapping):
+    if isinstance(value, Iterable):
         return any(bool(re.match(r"\d+:", x)) if isinstance(x, str) else counts_columns(x) for x in value)
     return is_number(value)
 

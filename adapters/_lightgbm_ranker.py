@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._data import categorical, is_frame, names_of, require_same_categories, require_same_kinds
+from ltr_objectives.adapters._data import (
+    categorical,
+    categories,
+    is_frame,
+    names_of,
+    require_same_categories,
+    require_same_kinds,
+)
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._run import (
     AnyObjective,
     EvalMetric,
     Run,
+    is_off,
     refuse_dart,
     refuse_same_names,
     unknown_metric,
@@ -123,7 +131,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
         )
         boosting = "".join(map(str, LIGHTGBM.given("boosting", run.params).values())).lower()
-        linear = any(LIGHTGBM.given("linear_tree", run.params).values())  # whose leaves cannot be set
+        linear = any(
+            not is_off(each) for each in LIGHTGBM.given("linear_tree", run.params).values()
+        )  # no leaf can be set
         start = None if linear or boosting in ("rf", "random_forest") else run.start  # nor a forest's initial scores
         params = _params(run, boosting, start)
         gradients = run.gradients(LightGBMObjective, params)
@@ -141,19 +151,29 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         if run.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(run.verbose)))
         if run.patience:
-            least = next(iter(LIGHTGBM.given("early_stopping_min_delta", params).values()), 0.0)
-            stop = lgb.early_stopping(run.patience, True, bool(run.verbose), least)
+            min_delta = next(iter(LIGHTGBM.given("early_stopping_min_delta", params).values()), 0.0)
+            stop = lgb.early_stopping(run.patience, True, bool(run.verbose), min_delta)
             callbacks.append(_looking_at(stop, run))
-        booster = lgb.train(
-            {"objective": gradients or _as_objective(run.objective), **self._with_threads(params)},
-            train,
-            rounds,
-            valid_sets=evals,
-            valid_names=run.names,
-            init_model=run.init_model,
-            feval=_as_metrics(run, evals),
-            callbacks=callbacks,
-        )
+
+        def trained(objective: Any) -> Any:
+            return lgb.train(
+                {"objective": objective, **self._with_threads(params)},
+                train,
+                rounds,
+                valid_sets=evals,
+                valid_names=run.names,
+                init_model=run.init_model,
+                feval=_as_metrics(run, evals),
+                callbacks=callbacks,
+            )
+
+        try:
+            booster = trained(gradients or _as_objective(run.objective))
+        except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
+            if "num_features" not in str(error):
+                raise
+            params |= {"boost_from_average": False}
+            booster = trained("regression")  # which adds a tree without a split
         booster.free_dataset()
         if start and booster.num_trees():  # as LightGBM's own boost_from_average does
             for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
@@ -169,6 +189,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             names == known or known[0].startswith("Column_"),  # LightGBM's names for an array
             f"X has the columns {names}, but init_model was trained on {known}; give these, in this order",
         )
+        if not 0 < model.best_iteration < model.current_iteration():
+            return model
         return lgb.Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
     def _check_columns(self, X: Any) -> None:
@@ -176,6 +198,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         super()._check_columns(X.iloc[:1].set_axis(stored, axis=1) if stored == self._fitted.columns else X)
         if self._fitted.categorical is not None:
             require_same_kinds(X, self._fitted.categorical)
+        elif is_frame(X):  # a file has no numbers of columns
+            found, known = [*categories(X)], len(self._known(self._Booster))
+            message = (
+                f"X has the dtype category in {found}, and the training had it in {known} columns; give it to these"
+            )
+            require(len(found) == known, message)
 
     def _known(self, model: Any) -> Sequence[Any]:
         return model.pandas_categorical or ()
@@ -183,8 +211,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _given(self) -> dict[str, Any]:
         given = super()._given()
         for name, n in LIGHTGBM.given(LIGHTGBM.threads, given).items():
-            given[name] = self._process_n_jobs(int(n)) if is_number(n) else n  # as LightGBM's own ranker reads it
+            given[name] = self._threads(n)
         return given
+
+    def _threads(self, n: Any) -> Any:
+        """The number of threads as LightGBM's own ranker reads it."""
+        return self._process_n_jobs(n if n is None else int(n)) if n is None or is_number(n) else n
 
     def _with_threads(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters with the ranker's number of threads, unless they have one."""
@@ -192,7 +224,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         if not params.keys().isdisjoint(names):
             return params
         n = next((n for name in names if (n := getattr(self, name, None)) is not None), None)
-        return {**params, LIGHTGBM.threads: self._process_n_jobs(n)}
+        return {**params, LIGHTGBM.threads: self._threads(n)}
 
     def _scores(self, model: Any, X: Any, **options: Any) -> Any:
         return model.predict(X, **self._with_threads(options))
@@ -250,9 +282,8 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
     unread = LIGHTGBM.given("eval_at", params) if run.metrics and not run.native_metrics else {}
     require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
     refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
-    all_metrics = str(params.get("first_metric_only")).lower() in ("false", "0")
     require(
-        not (all_metrics and run.patience and len(run.metrics) > 1),
+        not (is_off(params.get("first_metric_only")) and run.patience and len(run.metrics) > 1),
         "first_metric_only=False: early stopping looks at the first metric alone; leave it out, or name one metric",
     )
     if isinstance(run.objective, str):
@@ -267,8 +298,9 @@ def _is_far(run: Run) -> bool:
     """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
     if run.learner is None or not run.learner.facts.label_scale:
         return False
-    known = run.train.margin if run.init_model is None else run.init_model.predict(run.train.X)
-    scores = np.zeros(len(run.train.labels)) if known is None else known
+    scores = np.zeros(len(run.train.labels)) if run.train.margin is None else run.train.margin
+    if run.init_model is not None:
+        scores = run.init_model.predict(run.train.X, raw_score=True, num_threads=run.n_threads or 0)
     grad, _ = run.learner.compute(run.train.queries, scores, n_threads=run.n_threads)
     return bool(abs(grad.mean()) > grad.std())
 

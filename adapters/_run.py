@@ -74,7 +74,7 @@ class Run(NamedTuple):
     @property
     def start(self) -> float | None:
         """The score at which our objective starts; None if the training goes on from others, or if there is none."""
-        off = str(self.params.get("boost_from_average")).lower() in ("false", "0")  # LightGBM's and CatBoost's
+        off = is_off(self.params.get("boost_from_average"))  # LightGBM's and CatBoost's
         given = self.init_model is not None or self.train.margin is not None
         if off or given or not isinstance(self.objective, Objective):
             return None
@@ -134,9 +134,6 @@ def read_run(
     eval_names: Sequence[str] | None,
 ) -> Run:
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
-    for name, least in {"early_stopping_rounds": library.least_patience, **dict.fromkeys(ROUNDS, 0)}.items():
-        if given.get(name) is not None:
-            given = {**given, name: check_integer(name, given[name], least)}
     chosen = None if given.get("objective") == AUTO else given.get("objective")
     objective = read_objective(chosen, given.get("eval_metric"), library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective, (train, *evals)))
@@ -255,6 +252,11 @@ def optimised(objective: AnyObjective, parts: Sequence[Part]) -> Metric | str | 
     return metric if isinstance(metric, Metric) else "ndcg" if graded else "spearman"
 
 
+def is_off(value: object) -> bool:
+    """Return True if a parameter of LightGBM or CatBoost is False, or says so."""
+    return str(value).lower() in ("false", "0")
+
+
 def read_param(value: Any) -> Any:
     """A parameter as the libraries read it: a generator as a seed."""
     if isinstance(value, np.random.Generator):
@@ -265,12 +267,14 @@ def read_param(value: Any) -> Any:
 
 
 def our_names(library: Library, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with our names of those that we read; raises for one under two names, of which one is lost."""
+    """Return the parameters with our names of those that we read; raise for one under two names."""
     for name in given:
         twice = " and ".join(f"{each}=" for each in library.given(name, given))
         require(twice == f"{name}=", f"{twice} are names of one parameter; give one")
+    least = dict.fromkeys(library.names("early_stopping_rounds"), library.least_patience) | dict.fromkeys(ROUNDS, 0)
+    whole = {name: check_integer(name, value, least[name]) for name, value in given.items() if name in least}
     ours = {each: name for name in OURS for each in library.names(name)}
-    return {ours.get(name, name): value for name, value in given.items()}
+    return {ours.get(name, name): value for name, value in {**given, **whole}.items()}
 
 
 def refuse_same_names(names: Sequence[object]) -> None:

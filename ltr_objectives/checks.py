@@ -4,7 +4,8 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from functools import wraps
+from functools import partial, wraps
+from inspect import isfunction
 from itertools import takewhile
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
@@ -31,8 +32,9 @@ class Extensible:
         for base in cls.__mro__[1:]:
             for name, instead in vars(base).get("_not_read", {}).items():
                 require(name not in own, f"{cls.__name__}.{name} would be ignored in places; {instead}")
-        for method in {"reference", "reference_loss"} & vars(cls).keys():
-            setattr(cls, method, _takes_lists(vars(cls)[method]))
+        for name in ("reference", "reference_loss"):
+            if isfunction(method := vars(cls).get(name)):
+                setattr(cls, name, _takes_lists(method))
         if text:
             known = cls.named.get(text, cls)
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
@@ -143,14 +145,8 @@ def to_integer(owner: object, name: str, least: int = 1, most: int = 2**63 - 1) 
         object.__setattr__(owner, name, whole)
 
 
-def to_draws(owner: object, name: str) -> None:
-    """Convert to an int from 1 to 1,000,000: draws per query that one call can finish."""
-    to_integer(owner, name, most=1_000_000)
-
-
-def to_seed(owner: object) -> None:
-    """Convert the seed of a frozen object as :func:`check_seed` does."""
-    to_integer(owner, "seed", 0, MOST_SEED)
+to_draws = partial(to_integer, most=1_000_000)  # a query, that one call can finish
+to_seed = partial(to_integer, name="seed", least=0, most=MOST_SEED)
 
 
 def check_seed(value: object) -> int:

@@ -56,9 +56,10 @@ def vector(name: str, values: ArrayLike, keep: Any = np.float64, copy: bool = Fa
 
 
 def refuse_merged(labels: np.ndarray, ptr: np.ndarray) -> None:
-    """Raise if float32, in which the libraries store labels, merges labels of a query that are not nearly equal.
+    """Raise if float32, in which the libraries store labels, makes labels of a query equal that are not ties.
 
-    They are ties if they differ by less than a relative 1e-6, and by rounding if the query then has one label.
+    Labels that differ by a relative 1e-6 or less are ties. If all labels of a query become equal, only differences of
+    rounding, up to 1e-12, are ties.
     """
     with np.errstate(over="ignore"):
         stored = labels.astype(np.float32)

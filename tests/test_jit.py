@@ -6,6 +6,7 @@ import pickle
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
@@ -36,15 +37,19 @@ def cache(monkeypatch, tmp_path):
     return _compiler.user_folder()
 
 
+def digested(code):
+    """A file of machine code as it is written."""
+    return sha256(code).digest() + code
+
+
 DAMAGED = {
     "cut short": lambda whole: whole[:-9],
     "longer": lambda whole: whole + b"0",
     "one bit": lambda whole: whole[:-2000] + bytes([whole[-2000] ^ 1]) + whole[-1999:],
     "empty": lambda whole: b"",
-    "a list": lambda whole: pickle.dumps([1, 2]),
-    "a number": lambda whole: pickle.dumps(3),
-    "other keys and values": lambda whole: pickle.dumps({"kernel": 3}),
-    "other values": lambda whole: pickle.dumps(dict.fromkeys(pickle.loads(whole[32:]), 3)),
+    "a list": lambda whole: digested(pickle.dumps([1, 2])),
+    "other keys and values": lambda whole: digested(pickle.dumps({"kernel": 3})),
+    "other values": lambda whole: digested(pickle.dumps(dict.fromkeys(pickle.loads(whole[32:]), 3))),
 }
 
 

@@ -187,11 +187,13 @@ BY_NUMBER = {
         "feature_weights": [[1, 2]],
     },
     "lightgbm": {
-        "categorical_feature": [[1], "1", "0,1"], "cat_feature": [[1]], "monotone_constraints": [[1, 0], "1,0"],
+        "categorical_feature": [[1], "1", "0,1", {1}, pandas.Index([1])],
+        "cat_feature": [[1]], "monotone_constraints": [[1, 0], "1,0"],
         "max_bin_by_feature": [[9, 9]], "forcedsplits_filename": [__file__],
     },
     "catboost": {
-        "cat_features": [[1]], "ignored_features": [[1]], "monotone_constraints": [[1, 0], "(1,0)", {0: 1}, "0:1"],
+        "cat_features": [[1], range(1, 2), np.array([1])], "ignored_features": [[1]],
+        "monotone_constraints": [[1, 0], "(1,0)", {0: 1}, "0:1"],
         "per_float_feature_quantization": [["1:border_count=9"]],
     },
 }  # fmt: skip

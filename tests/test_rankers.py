@@ -209,9 +209,13 @@ def test_a_file_of_the_library_s_own_ranker_has_the_rounds_that_it_predicts_with
         made = own(library, NATIVE[library], stop, early_stopping_rounds=3, **fast)
         rounds = made.best_iteration + 1
     getattr(made, "booster_", made).save_model(path)
-    loaded = ranker(library).load_model(path)
-    assert loaded.best_iteration_ == rounds < 40
-    assert np.array_equal(loaded.predict(TEST.X), made.predict(TEST.X))
+    loaded, expected = ranker(library).load_model(path), made.predict(TEST.X)
+    for model in (loaded, pickle.loads(pickle.dumps(loaded))):
+        assert model.best_iteration_ == rounds < 40
+        assert np.array_equal(model.predict(TEST.X), expected)
+    going_on = fit(library, given={"init_model": loaded}, n_estimators=1, learning_rate=1e-6)
+    assert going_on.best_iteration_ == rounds + 1
+    np.testing.assert_allclose(going_on.predict(TEST.X), expected, atol=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:Regression loss .* ignores an important ranking parameter:RuntimeWarning")

@@ -143,7 +143,9 @@ def test_a_model_without_rounds_is_silent():
     fit(untrained("xgboost", n_estimators=0))  # warnings are errors; the others need a round
 
 
-@pytest.mark.parametrize("flags", [(RNG.random((400, 3)) < 0.01) * 1.0, np.ones((400, 3)), np.full((400, 3), np.nan)])
+@pytest.mark.parametrize(
+    "flags", [(RNG.random((400, 3)) < 0.01) * 1.0, np.ones((400, 3)), np.full((400, 3), np.nan), np.zeros((400, 3))]
+)
 def test_lightgbm_trains_on_columns_without_a_split(flags):
     """As its own ranker does. A function needs a column that was not dropped."""
     [text] = warnings_of(lambda: ranker("lightgbm", "yetiloss:map").fit(flags, Y[:400], group=GROUP[:20]))

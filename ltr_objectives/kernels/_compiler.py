@@ -134,6 +134,7 @@ class MachineCode(NullCache):
             digest, code = file.read(32), file.read()
         require(sha256(code).digest() == digest, "damaged")
         known: dict[Any, bytes] = pickle.loads(code)
+        require(isinstance(known, dict), "damaged")
         return known
 
 

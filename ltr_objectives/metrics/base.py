@@ -133,7 +133,8 @@ class Metric(Extensible, abc.ABC):
     def check_labels(self, labels: np.ndarray) -> None:
         """Raise for labels without a gain in this metric."""
         low, high = labels.min(), labels.max()
-        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or pass scores before labels")
+        swapped = "shift or map them, or pass scores first if they were swapped"
+        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; {swapped}")
         limit = self.label_limit
         if limit is not None:
             require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")

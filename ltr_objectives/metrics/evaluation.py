@@ -50,7 +50,8 @@ def evaluate(
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that library does.
         Options that are written in the text or in the metric object are kept.
     per_query : bool
-        Return the value of each query instead of the mean; float64, shape (queries,).
+        Return the value of each query instead of the mean; float64, shape (queries,). Under the conventions "lightgbm"
+        and "xgboost" an empty query has 1 over its weight, so that the weighted mean is that of the library.
     unjudged : "refuse" or "drop"
         Documents that nobody judged, whose labels are NaN. "drop" leaves them out of the ranking (condensed lists:
         Sakai, "Alternatives to Bpref", SIGIR 2007), for each goal by its own labels. A query without a judged document

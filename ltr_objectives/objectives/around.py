@@ -97,9 +97,9 @@ def _depth(objective: Objective) -> int:
 
 
 def seeded(objective: Objective, seed: int) -> Objective:
-    """Return the objective with this seed in all of its parts whose seed is the default."""
+    """Return the objective with this seed in all of its parts for which no seed was written."""
+    free = "seed" in objective.parameters() and "seed" not in objective._given  # before it is made around others
     objective = objective._around(*(seeded(member.objective, seed) for member in objective.members))
-    free = "seed" in objective.parameters() and objective.settings()["seed"] == getattr(type(objective), "seed", None)
     return replace(objective, seed=seed) if free else objective  # type: ignore[call-arg]  # of subclasses
 
 

@@ -27,7 +27,7 @@ DEFAULTS = (
     "In brackets: standard errors of differences. Native n/m: in n of m folds vali chose the library's own defaults "
     "for a native objective, in the others the settings of ours."
 )
-RISING = "A + after trees: in most folds vali was best at the last tree allowed, and more may be better."
+RISING = "A + after trees: in most folds validation was best at the last tree allowed, and more may be better."
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 ALPHA = 0.05  # the level of the tests
 Key = tuple[str, str]  # library and objective

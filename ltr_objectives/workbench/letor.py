@@ -52,10 +52,12 @@ def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         with open_text(path) as file:
             X, y, qid = load_svmlight_file(file, dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
-        group = sizes_of(qid)
     except UNREADABLE as error:
         raise LTRError(f"{path} cannot be read: {error}; LETOR text is 'label qid:1 1:0.5 ...'; {TABLES}") from None
-    return X, y.astype(np.float32), group.astype(np.int64), qid
+    try:
+        return X, y.astype(np.float32), sizes_of(qid).astype(np.int64), qid
+    except LTRError as error:
+        raise LTRError(f"{path}: {error}") from None
 
 
 def dense(X: Any, width: int, path: Path) -> np.ndarray:
