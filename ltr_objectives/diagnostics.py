@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import warn
-from ltr_objectives.goals import with_goal
 from ltr_objectives.kernels.records import MANY
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import Metric
@@ -28,35 +27,6 @@ REASONS = {  # a query with zero gradient counts for the first that holds
     "far apart",
     "gradient zero": "at these scores, for example beyond the cutoff",
 }
-
-
-@dataclass(frozen=True)
-class PartReport:
-    """One part of a sum, with its weight.
-
-    Parameters
-    ----------
-    objective : str
-        The part with its parameters.
-    goal : str or None
-        Whose labels it reads.
-    useful : int
-        Number of queries in which its gradient is not zero.
-    gradient_norm : float
-        Euclidean norm over all rows.
-    cosine : float
-        Cosine of the angle between its gradient and that of the whole: below 0 it is outvoted, 0 if a gradient is zero.
-    """
-
-    objective: str
-    goal: str | None
-    useful: int
-    gradient_norm: float
-    cosine: float
-
-    def __str__(self) -> str:
-        name = with_goal(self.objective.partition("(")[0], self.goal)
-        return f"{name}: useful {self.useful}, gradient norm {self.gradient_norm:.4g}, cosine {self.cosine:+.2f}"
 
 
 @dataclass(frozen=True)
@@ -89,8 +59,6 @@ class Report:
         Euclidean norm over all rows.
     query_norms : tuple of three floats
         Smallest, median and largest norm of the gradient of a useful query.
-    parts : tuple of PartReport
-        The contribution of each part of a :class:`ltr_objectives.Mixture`; empty for other objectives.
 
     Examples
     --------
@@ -114,7 +82,6 @@ class Report:
     hessian_sum: float
     gradient_norm: float
     query_norms: tuple[float, float, float]
-    parts: tuple[PartReport, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
@@ -132,7 +99,6 @@ class Report:
             ("Hessian", f"sum {self.hessian_sum:.4g}; {self.hessian_zero} zero, {self.hessian_negative} negative"),
             ("gradient norm", f"{self.gradient_norm:.4g}; by useful query {low:.4g}, {middle:.4g}, {high:.4g} "
                               "(smallest, median, largest)"),
-            *(("  part" if i else "parts", str(part)) for i, part in enumerate(self.parts)),
         ]  # fmt: skip
         return "\n".join([self.objective, *(f"{name:22} {value}" for name, value in lines)])
 
@@ -197,23 +163,7 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
         hessian_sum=float(hess.sum()),
         gradient_norm=float(np.hypot.reduce(norms)),
         query_norms=(float(of_useful.min()), float(np.median(of_useful)), float(of_useful.max())),
-        parts=_parts(learner, queries, s, grad, n_threads),
     )
-
-
-def _parts(
-    learner: Any, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
-) -> tuple[PartReport, ...]:
-    """The parts of a sum."""
-    found = []
-    for part in learner.summands(queries, n_threads):
-        grad = part.factor * part.on(queries, lambda o, own: o.compute(own, scores, n_threads=n_threads)[0])
-        norm = float(np.linalg.norm(grad))
-        product = norm * float(np.linalg.norm(whole))
-        useful = int((_largest(grad, queries) > 0).sum())
-        cosine = float(grad @ whole) / product if product > 0 else 0.0
-        found.append(PartReport(repr(part.objective), part.goal, useful, norm, cosine))
-    return tuple(found)
 
 
 def useless(

@@ -121,17 +121,11 @@ def test_clicks_are_those_of_the_first_labels(scores, rng):
             get_objective("lambdamart[revenue]").gradient_hessian(scores, labels, SIZES, **how)
 
 
-def test_a_report_has_the_parts(scores):
+def test_goals_that_disagree_do_not_cancel():
     labels = {"relevance": np.tile([0.0, 1.0], ROWS // 2), "revenue": np.tile([1.0, 0.0], ROWS // 2)}
     sizes, same = [2] * (ROWS // 2), np.zeros(ROWS)
     mixture = Mixture(["ranknet", "ranknet[revenue]"], [1, 3], normalize=False)
     report = mixture.report(same, labels, sizes)
-    assert (report.useful, report.useless) == (ROWS // 2, {})  # goals that disagree do not cancel
-    main, other = report.parts
-    assert (main.goal, other.goal, main.useful, other.useful) == (None, "revenue", ROWS // 2, ROWS // 2)
-    assert 3 * main.gradient_norm == pytest.approx(other.gradient_norm)
-    assert (main.cosine, other.cosine) == (pytest.approx(-1), pytest.approx(1))
-    assert "RankNet[revenue]: useful 31" in str(report)
-    assert report.as_dict()["parts"][1]["goal"] == "revenue"
+    assert (report.useful, report.useless) == (ROWS // 2, {})
     equal = {"relevance": np.ones(ROWS), "revenue": np.ones(ROWS)}
     assert mixture.report(same, equal, sizes).useless == {"all labels equal": ROWS // 2}
