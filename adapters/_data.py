@@ -255,7 +255,7 @@ def require_same_columns(X: Any, training: Any, name: str) -> None:
     here, there = names_of(X), names_of(training)
     require(
         X.shape[1] == training.shape[1] and (here is None or there is None or here == there),
-        f"{name} has {X.shape[1]} columns, and X has {training.shape[1]}, or their names differ; give both the same",
+        f"{name} has {X.shape[1]} columns, and X has {training.shape[1]}, or names or order differ; give the same",
     )
 
 
@@ -287,6 +287,17 @@ def require_same_kinds(X: Any, known: Collection[int], name: str = "X") -> None:
             (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
             f"{name}: the column {column!r} has the dtype {dtype} here, and {'' if i in known else 'no '}categories in "
             "the training; give it the dtype of the training",
+        )
+
+
+def refuse_text(X: Any) -> None:
+    """Raise for columns of a frame that are neither numbers nor categories."""
+    if is_frame(X):
+        from pandas.api.types import is_numeric_dtype
+
+        wrong = [c for c, dtype in X.dtypes.items() if not (is_numeric_dtype(dtype) or dtype == "category")]
+        require(
+            not wrong, f"X has text in {wrong}; convert it by X.astype(dict.fromkeys({wrong}, 'category')), or drop it"
         )
 
 

@@ -16,6 +16,7 @@ from ltr_objectives.adapters._data import (
     categories,
     is_frame,
     names_of,
+    refuse_text,
     require_same_categories,
     require_same_kinds,
 )
@@ -130,6 +131,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             run.init_model is None or run.train.margin is None,
             "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
         )
+        refuse_text(run.train.X)
         boosting = "".join(map(str, LIGHTGBM.given("boosting", run.params).values())).lower()
         linear = any(
             not is_off(each) for each in LIGHTGBM.given("linear_tree", run.params).values()

@@ -16,6 +16,7 @@ from ltr_objectives.adapters._data import (
     categorical,
     categories,
     is_frame,
+    refuse_text,
     require_same_categories,
     require_same_kinds,
 )
@@ -128,6 +129,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         params = _params(run, booster)
         rounds = params.pop("n_estimators", 100)
         gradients = run.gradients(XGBoostObjective, params) or _as_objective(run)
+        refuse_text(run.train.X)
         for name, dtype in categories(run.train.X).items():
             require(
                 dtype.categories.inferred_type in ("string", "integer", "floating", "empty"),

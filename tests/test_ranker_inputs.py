@@ -177,7 +177,7 @@ def test_columns_in_another_order_are_refused_or_found_by_name(library, names, t
         with suppress(ValueError):  # CatBoost finds the columns of its files by name
             found = model.predict(turned)
         assert found is None or (library == "catboost" and np.array_equal(found, expected))
-    with pytest.raises(LTRError, match="names differ"):
+    with pytest.raises(LTRError, match="names or order differ"):
         made(library).fit(table, TRAIN.y, qid=TRAIN.qid, eval_set=[(turned, TRAIN.y)], eval_qid=[TRAIN.qid])
 
 

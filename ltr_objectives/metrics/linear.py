@@ -44,7 +44,8 @@ class DCG(Metric, text="dcg"):
         "sklearn": {"gain_type": "linear", "ties": "average"},
     }
     _beyond_limit: ClassVar[str] = (
-        "larger labels do not have a gain; put the labels into classes, or pass gain_type='linear' or a longer table"
+        "larger labels have no gain; put the labels into classes, or take linear gains: gain_type= of a metric, gain= "
+        "of an objective"
     )
 
     def __post_init__(self) -> None:
