@@ -200,7 +200,8 @@ def xgboost_value(metric, scores, labels, group, weight=None, **more):
     d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, base_margin=scores, group=group, weight=weight)
     name = metric.replace("precision", "pre")
     out = {}
-    params = {"objective": "rank:pairwise", "eval_metric": name, "learning_rate": 0, "nthread": 1, **more}
+    objective = "rank:ndcg" if more else "rank:pairwise"
+    params = {"objective": objective, "eval_metric": name, "learning_rate": 0, "nthread": 1, **more}
     xgb.train(params, d, 1, evals=[(d, "d")], evals_result=out, verbose_eval=False)
     return out["d"][name][0]
 

@@ -155,6 +155,7 @@ def test_search_and_cross_validation_by_metadata_routing(library):
 
 
 @everywhere
+@pytest.mark.skipif(VERSION < (1, 5), reason="cross-validation routes metadata since scikit-learn 1.5")
 def test_the_library_s_own_arguments_of_fit_are_routed(library):
     name = {"xgboost": "base_margin", "lightgbm": "init_score", "catboost": "baseline"}[library]
     with sklearn.config_context(enable_metadata_routing=True):
