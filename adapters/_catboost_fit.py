@@ -117,6 +117,9 @@ class Fit(NamedTuple):
 
     def require_known_rows(self, any_order: bool = False) -> None:
         """Raise for parameters that leave it unknown which rows CatBoost shows, or their order unless ``any_order``."""
+        require(
+            str(self.params.get("thread_count")) != "0", "thread_count=0 would end the process; -1 is all processors"
+        )
         self.refuse(UNKNOWN_ROWS)
         any_order = any_order or len(self.pool.get_cat_feature_indices()) == 0
         require(

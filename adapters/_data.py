@@ -323,13 +323,12 @@ def named(X: Any) -> Any:
     return X
 
 
-def counts_columns(value: Any) -> bool:
+def counts_columns(value: Any, names: Collection[str]) -> bool:
     """Return True for a parameter that numbers columns, or has an entry for each of them, instead of naming some."""
-    if isinstance(value, str):  # such as "0,2", "(1,0,-1)", or a file of splits
-        return os.path.isfile(value) or re.match(r"[\s(\[]*-?[\d.]+\s*([,:)\]]|$)", value) is not None
-    if isinstance(value, Iterable):
-        return any(bool(re.match(r"\d+:", x)) if isinstance(x, str) else counts_columns(x) for x in value)
-    return is_number(value)
+    if isinstance(value, str | os.PathLike):  # such as "0,2", "(1,0,-1)", or a file of splits
+        number = re.match(r"[\s(\[]*-?[\d.]+\s*([-,:)\]]|$)", str(value))
+        return str(value) not in names and (os.path.isfile(value) or number is not None)
+    return any(counts_columns(x, names) for x in value) if isinstance(value, Iterable) else is_number(value)
 
 
 def require_same_categories(before: list[list[Any]], X: Any) -> None:

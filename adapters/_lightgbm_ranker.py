@@ -47,6 +47,7 @@ else:
 END = re.compile(  # of a model file
     rb"\nend of trees\n.*\nend of parameters\s*(\npandas_categorical:(null|\[.*\])\s*)?\Z", re.DOTALL
 )
+SIZES = re.compile(rb"^tree_sizes=(.*)$", re.MULTILINE)  # one for each tree
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
 DEFAULTS = {name: p.default for name, p in inspect.signature(lgb.LGBMModel.__init__).parameters.items()}
 DEFAULTS |= {"reg_lambda": None}  # so that 0 can be told from nothing
@@ -239,7 +240,11 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return float(model.feature_importance("split").sum())
 
     def _load(self, path: str) -> Any:
-        require_whole(path, "LightGBM", END.search)  # it would read fewer trees, or end the process
+        def is_whole(content: bytes) -> bool:  # else LightGBM reads fewer trees, or ends the process
+            sizes = SIZES.search(content)
+            return bool(END.search(content) and (not sizes or len(sizes[1].split()) == content.count(b"\nTree=")))
+
+        require_whole(path, "LightGBM", is_whole)
         return lgb.Booster(model_file=path)
 
     def _features(self, model: Any) -> tuple[int, list[str] | None]:

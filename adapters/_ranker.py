@@ -30,7 +30,7 @@ from ltr_objectives.adapters._data import (
 )
 from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, our_names, read_metrics, read_run
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import LTRError, LTRWarning, require, warn
+from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric
 
@@ -244,9 +244,11 @@ class Ranker:
                 f"eval_set[{i}] and the training data must both have initial scores, or none; they may be 0",
             )
         given = our_names(self.library, {**self._given(), **(params or {})})
-        numbered = (self.library.given(name, given) for name in self.library.by_column if train.had_ids)
-        for name in (name for values in numbered for name, value in values.items() if counts_columns(value)):
-            raise LTRError(f"{name}= counts columns, and X has a column 'qid'; name the columns, or pass qid= beside X")
+        columns = names_of(train.X)
+        for each in self.library.by_column if train.had_ids else ():
+            for name, value in self.library.given(each, given).items():
+                message = f"{name}= counts columns, and X has a column 'qid'; name the columns, or pass qid= beside X"
+                require(not counts_columns(value, columns or ()), message)
         start = None if init_model is None else self._start(init_model, train.X)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
@@ -265,7 +267,6 @@ class Ranker:
         best = _at_round(kept, records) if each else {}
         if verbose and run.patience and each and kept in map(len, records.get(run.names[-1], {}).values()):
             print(f"the best of all {kept} rounds is the last; more may be better")
-        columns = names_of(train.X)
         named_by_text = is_pool(train.X) or (columns is not None and isinstance(train.X.columns[0], str))
         names = np.array(columns, object) if columns is not None and named_by_text else None
         fitted = Fitted(train.X.shape[1], names, objective, records, best, report, columns, categorical(train.X))

@@ -132,9 +132,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         refuse_text(run.train.X)
         for name, dtype in categories(run.train.X).items():
             require(
-                dtype.categories.inferred_type in ("string", "integer", "floating", "empty"),
-                f"the column {name!r} has categories that are neither text nor numbers, which XGBoost does not read; "
-                "convert them by astype(str).astype('category')",
+                dtype.categories.inferred_type in ("string", "integer"),
+                f"the column {name!r} has categories that are neither text nor whole numbers, or none at all, which "
+                "XGBoost does not read; convert them by astype(str).astype('category')",
             )
         known = {i: run.train.X.dtypes.iloc[i].categories.tolist() for i in categorical(run.train.X)}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
@@ -189,7 +189,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         n_threads = XGBOOST.n_threads(given)
         data = _matrix(X, categories_of(model), nthread=n_threads, base_margin=base_margin, **options_of_data)
         _name(data, model.feature_names)
-        return model.predict(data, iteration_range=iteration_range or (0, 0), **options)
+        return model.predict(data, iteration_range=(0, 0) if iteration_range is None else iteration_range, **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())

@@ -8,6 +8,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,13 @@ COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 
 @contextmanager
 def open_text(path: Path) -> Iterator[Any]:
-    """Open a text file, perhaps a compressed one, as bytes behind its byte order mark; raise ValueError for UTF-16."""
+    """Open a text file, perhaps a compressed one, as bytes without byte order marks; raise ValueError for UTF-16."""
     module = importlib.import_module(COMPRESSED.get(path.suffix.lower(), "io"))
     with module.open(path, "rb") as file:
-        start = file.peek(64)[:64]
-        if b"\0" in start or start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ValueError(NOT_UTF8)
-        file.read(len(BOM_UTF8) if start.startswith(BOM_UTF8) else 0)
-        yield file
+        content = file.read()
+    if b"\0" in content[:64] or content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(NOT_UTF8)
+    yield BytesIO(content.replace(BOM_UTF8, b""))  # joined files have a mark each
 
 
 def require_whole(path: str, library: str, is_whole: Callable[[bytes], object]) -> bytes:

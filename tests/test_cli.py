@@ -94,6 +94,9 @@ def test_a_byte_order_mark_is_skipped_and_utf_16_is_refused(ending, folder):
             Path(f"{name}{ending}").write_bytes(compress(text.encode(encoding)))
 
     write("utf-8-sig")
+    for name in ("l", "s", "q", "run", "qrels", "letor.txt"):  # as joined files have them
+        texts[name] = "".join(f"\ufeff{line}" for line in texts[name].splitlines(True))
+    write("utf-8")
     for files in asked:
         found = run_json("evaluate", "--metric", "mrr", "--per-query", *files)["per_query"]
         assert found == {"qid": [1, 2] if "letor" in files[1] else ["01", "1"], "mrr": [0.5, 1.0]}

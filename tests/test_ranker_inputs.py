@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import catboost
 import numpy as np
@@ -183,16 +184,19 @@ def test_columns_in_another_order_are_refused_or_found_by_name(library, names, t
 
 BY_NUMBER = {
     "xgboost": {
-        "monotone_constraints": [(1, 0), "(1,0)", {0: 1}], "interaction_constraints": [[[0, 1]], "[[0, 1]]"],
+        "monotone_constraints": [(1, 0), "(1,0)", {0: 1}],
+        "interaction_constraints": [[[0, 1]], [range(2)], "[[0, 1]]"],
         "feature_weights": [[1, 2]],
     },
     "lightgbm": {
         "categorical_feature": [[1], "1", "0,1", {1}, pandas.Index([1])],
         "cat_feature": [[1]], "monotone_constraints": [[1, 0], "1,0"],
-        "max_bin_by_feature": [[9, 9]], "forcedsplits_filename": [__file__],
+        "max_bin_by_feature": [[9, 9]], "forcedsplits_filename": [__file__, Path(__file__)],
     },
     "catboost": {
-        "cat_features": [[1], range(1, 2), np.array([1])], "ignored_features": [[1]],
+        "cat_features": [[1], range(1, 2), np.array([1])],
+        "feature_weights": [{"1": 2.0}, pandas.Series([1, 2])],
+        "ignored_features": [[1], ["1"], ["0-1"]],
         "monotone_constraints": [[1, 0], "(1,0)", {0: 1}, "0:1"],
         "per_float_feature_quantization": [["1:border_count=9"]],
     },

@@ -91,6 +91,8 @@ def test_attributes_of_xgboost_s_estimator(fitted):
     assert trained.apply(TEST.X).shape == (len(TEST.y), trained.best_iteration_)
     assert trained.apply(TEST.X, iteration_range=(0, 1)).shape == (len(TEST.y), 1)
     assert np.array_equal(trained.predict(TEST.X, iteration_range=None), trained.predict(TEST.X))
+    first = (trained.predict(TEST.X, iteration_range=each) for each in ((0, 1), np.array([0, 1])))
+    assert np.array_equal(*first)
     moved = trained.predict(TEST.X, base_margin=np.ones(len(TEST.y)))
     np.testing.assert_allclose(moved, trained.predict(TEST.X) + 1, atol=1e-5)
     again = fit("xgboost", n_estimators=2)
