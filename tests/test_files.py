@@ -152,7 +152,7 @@ def test_whole_models_of_lightgbm_are_read_and_no_cut_one_is(changed, workplace)
     beyond = whole.index(b"pandas_categorical:")
     sizes = {1, *range(5, len(whole) - 1, 499), *range(kept - 3, len(whole) - 1)} - set(range(kept, beyond + 1))
     crlf = whole.replace(b"\n", b"\r\n")  # as git's autocrlf leaves it
-    lost = whole[: whole.index(b"Tree=1")] + whole[whole.index(b"Tree=2") :]  # inside
+    lost = whole[: whole.index(b"Tree=0")] + whole[whole.index(b"end of trees") :]  # trees inside
     for cut in (*(whole[:size] for size in sizes), crlf[:6], crlf[:999], crlf, lost):
         Path("cut.txt").write_bytes(cut)
         with pytest.raises(LTRError, match=r"cut\.txt is not a whole LightGBM model"):
