@@ -159,6 +159,14 @@ def test_letor_text_and_tables_give_the_same_and_weights_count():
     assert found["mean"] == pytest.approx(np.average(values, weights=weights), abs=1e-9)
 
 
+def test_queries_of_weight_0_are_in_no_fold():
+    frame = pd.read_csv("data.csv").assign(weight=lambda f: 1.0 * (f["qid"] % 2 == 0))
+    for name, rows in (("some.csv", frame), ("kept.csv", frame[frame["weight"] > 0])):
+        rows.to_csv(name, index=False)
+    some, kept = (compare(*LIGHTGBM, "--weight", "weight", data=name)["table"] for name in ("some.csv", "kept.csv"))
+    assert [each["mean"] for each in some] == [each["mean"] for each in kept]
+
+
 def test_the_folder_of_a_fold_is_compared_on_its_test_part(folder):
     (folder / "Fold1").mkdir()
     parts = dict(zip(("train", "vali", "test"), (range(15), range(15, 20), range(20, 30)), strict=True))
