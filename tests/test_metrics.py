@@ -10,6 +10,7 @@ from typing import ClassVar
 import catalog
 import numpy as np
 import pytest
+import xgboost
 from scipy import stats
 
 from ltr_objectives import (
@@ -329,8 +330,12 @@ def test_options_of_the_libraries_metrics():
     for theirs, ours in TRANSLATED.items():
         expected = catboost_value(theirs, scores, labels, group)
         assert evaluate(ours, scores, labels, group, convention="catboost") == pytest.approx(expected)
-    expected = xgboost_value("ndcg@5", scores, labels, group, ndcg_exp_gain=False)
-    assert evaluate("ndcg(gain_type=linear)@5", scores, labels, group, convention="xgboost") == pytest.approx(expected)
+    if xgboost.__version__ >= "3":  # before, its metric does not read the parameter
+        expected, linear = (
+            xgboost_value("ndcg@5", scores, labels, group, ndcg_exp_gain=False),
+            "ndcg(gain_type=linear)@5",
+        )
+        assert evaluate(linear, scores, labels, group, convention="xgboost") == pytest.approx(expected)
     gains = (0, 1, 3, 10, 11)
     expected = lightgbm_value("ndcg@5", scores, labels, group, label_gain=gains)
     ours = NDCG(5, gain_type=gains)
