@@ -266,7 +266,7 @@ def prepared(tmp_path_factory):
         "missing": table.assign(label=table["label"].where(table.index != 2), qid=table.index % 2),
         "words": table.assign(label="high"),
         "noid": table.assign(qid=table["qid"].where(table.index != 1)), "narrow": table.drop(columns=names[1:]),
-        "weighted": table.assign(w=table["qid"] % 2), "flat": table.assign(label=0),
+        "weighted": table.assign(w=table["qid"] % 2), "flat": table.assign(label=0), "zeros": table.assign(w=0),
     }  # fmt: skip
     for name, frame in wrong.items():
         frame.to_csv(folder / f"{name}.csv", index=False)

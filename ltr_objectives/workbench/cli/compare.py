@@ -170,7 +170,7 @@ def _read(data: Path, columns: Columns, folds: int, seed: int) -> tuple[RankingD
         ends = np.cumsum([len(part.group) for part in fold])
         return joined(fold), [Split(*np.split(np.arange(ends[-1]), ends[:2]))], f"{len(fold.test.group):,} of them test"
     whole, _, values = read_data("data", data, columns)
-    if whole.weight is not None:  # queries without weight could make up a whole fold
+    if whole.weight is not None and whole.weight.any():  # queries without weight could make up a whole fold
         counts = np.add.reduceat(whole.weight, np.cumsum(whole.group) - whole.group) > 0
         whole, values = whole.select(counts), None if values is None else values[counts]
     if values is None:
