@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives import language
 from ltr_objectives.checks import Extensible, find_class
-from ltr_objectives.diagnostics import Report, diagnose, warn_if_long
-from ltr_objectives.errors import LTRError, described, require, shown, warn
+from ltr_objectives.diagnostics import Report, diagnose, warn_if_long, warn_of_clicks
+from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Arrays, Call
@@ -327,22 +327,6 @@ class Objective(Extensible, abc.ABC):
         """
         queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return diagnose(self, queries, scores, n_threads=n_threads)
-
-
-def warn_of_clicks(queries: Queries) -> None:
-    """Warn of labels that are no clicks, and of propensities that are no probabilities."""
-    if queries.propensity is not None and queries.propensity.max() > 1:
-        warn(
-            f"propensity is up to {queries.propensity.max():g}, but a probability is at most 1: if these are inverse "
-            "weights, pass 1 / weights, else divide them by the largest"
-        )
-    name = "propensity" if queries.position is None else "position"
-    other = queries.labels[(queries.labels != 0) & (queries.labels != 1)]
-    if len(other):
-        warn(
-            f"with {name}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
-            f"position bias, so leave {name} out; for degrees of clicks, such as purchases, pass labels > 0"
-        )
 
 
 def get_objective(objective: str | Objective) -> Objective:
