@@ -78,9 +78,7 @@ def bagged(
     clicks = {"propensity": propensity, "position": position}
     part = read_part(X, y, group, data["qid"], data["sample_weight"], labels, data["margin"], **clicks)
     weight = part.queries.weight_by_query
-    if (
-        weight is not None and weight.any() and not weight.all()
-    ):  # else a bag, or what it leaves out, may have no weight at all
+    if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
     require(len(part.queries) > 1, "bags are drawn from the queries with a weight, and the data has only one")
     name = next((name for name in SEEDS if name in given), SEEDS[0])

@@ -134,10 +134,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         )
         refuse_text(run.train.X)
         boosting = "".join(map(str, LIGHTGBM.given("boosting", run.params).values())).lower()
-        linear = any(
-            not is_off(each) for each in LIGHTGBM.given("linear_tree", run.params).values()
-        )  # no leaf can be set
-        start = None if linear or boosting in ("rf", "random_forest") else run.start  # nor a forest's initial scores
+        linear = any(not is_off(each) for each in LIGHTGBM.given("linear_tree", run.params).values())
+        # leaves of linear trees, and initial scores of a forest, cannot be set
+        start = None if linear or boosting in ("rf", "random_forest") else run.start
         params = _params(run, boosting, start)
         gradients = run.gradients(LightGBMObjective, params)
         rounds = params.pop("n_estimators", 100)

@@ -184,13 +184,13 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
 
 
 def is_ours(text: str, library: Library) -> bool:
-    """True for the text of an objective of ours, in any case; CatBoost's own spelling is CatBoost's."""
+    """Return True if the text names our objective, in any case; in CatBoost's own spelling it names CatBoost's."""
     head, goal = text.partition(":")[0].strip(), split_goal(text)[1]
     if library.capitals and head in ("RMSE", *library.natives):
         return False
     twin = next((name for name in library.natives if name.lower() == head.lower()), None)
     if twin is not None and head.lower() in Objective.named and head != head.lower():
-        warn(f"objective={text!r} is ours; write {head.lower()!r}, or {twin!r} for {library.name}'s own")
+        warn(f"objective={text!r} is our objective; write {head.lower()!r}, or {twin!r} for {library.name}'s own")
     return head.lower() in Objective.named or "+" in text or goal is not None
 
 

@@ -100,7 +100,7 @@ def table_of(
     """Return a line for each library, objective and metric, by the mean of the first metric, best first.
 
     The lines of a library, and those of an objective, stand together.
-    ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective;
+    ``defaults`` is the number of ``folds`` in which validation chose the library's defaults for a native objective;
     with ``rising`` it was best at the last tree allowed in most of them.
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}

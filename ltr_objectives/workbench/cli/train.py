@@ -85,7 +85,7 @@ def train(
     kept = ranker.best_iteration_
     notes = [note] if note else []
     if "vali" in parts and kept == trees:
-        notes.append(f"vali {metrics[0]} was best at the last of all {trees} trees; more may be better, see --trees")
+        notes.append(f"validation {metrics[0]} was best at the last of all {trees} trees; try more --trees")
     if as_json:
         options.print_json({
             "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
