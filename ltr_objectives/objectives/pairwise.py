@@ -98,7 +98,8 @@ class PairwiseObjective(Objective):
 
     @property
     def facts(self) -> Facts:
-        by_pair = self.loss.code != LOGISTIC or self.score_norm or self.difference == "noisy"
+        divided = self.score_norm and self.noise is None
+        by_pair = self.loss.code != LOGISTIC or divided or self.difference == "noisy"
         by_gain = not by_pair and getattr(self.metric, "kind", None) in (LINEAR, AVERAGE)
         return Facts(
             random=self._random,
@@ -170,19 +171,19 @@ class PairwiseObjective(Objective):
         queries, layers = call.queries, self.layers(call.queries)
         pairs = self._pairs(queries, layers)
         rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self._random else None
-        if self._is_by_gain(pairs, layers):
+        if self._is_by_gain(pairs, layers, rng is None):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
         else:
             call.run(pairs_by_rank, layers, pairs, rng)
 
-    def _is_by_gain(self, pairs: Pairs, layers: tuple[Terms, ...]) -> bool:
+    def _is_by_gain(self, pairs: Pairs, layers: tuple[Terms, ...], quiet: bool) -> bool:
         """Return True if the kernel by gain applies, else the general one.
 
-        It sums the weights over the draws before it visits the pairs, so it knows no rank or score of a pair.
+        It sums the weights over the draws before it visits the pairs, so it knows no rank of a pair. Without draws it
+        knows no distance of scores either.
         """
-        by_pair = (
-            min(pairs.neighbors, pairs.partners) < MANY or pairs.noisy or pairs.score_norm or len(pairs.propensity)
-        )
+        divided = len(pairs.propensity) or (pairs.score_norm and quiet)
+        by_pair = min(pairs.neighbors, pairs.partners) < MANY or pairs.noisy or divided
         kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
         return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 

@@ -65,6 +65,8 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
         mean of LambdaMART's over them. With Gumbel noise that is the expected LambdaMART of Bruch et al., "A Stochastic
         Treatment of Learning to Rank Scoring Functions", WSDM 2020. A pair's logistic function is then computed for
         each ranking anew, which takes longer.
+    truncation, score_norm, lambda_norm
+        As in :class:`LambdaMART`; the sum of ``lambda_norm`` is over all rankings, divided by their number.
 
     Examples
     --------
@@ -84,6 +86,9 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     seed: int = 0
     partners: int | None = None
     difference: str = "exact"
+    truncation: int | None = None
+    score_norm: bool = False
+    lambda_norm: bool = False
 
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -36,7 +36,7 @@ def by_definition(objective, scores, labels):
     """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
     n = len(scores)
     key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
-    grad, hess, noisy = np.zeros(n), np.zeros(n), np.empty(n)
+    grad, hess, noisy, total = np.zeros(n), np.zeros(n), np.empty(n), 0.0
     d, e = np.triu_indices(n, 1)
     for draw in range(objective.permutations):
         add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
@@ -47,8 +47,11 @@ def by_definition(objective, scores, labels):
         weights = objective.pair_weights(labels[order])[d, e] * counted
         hi, lo = np.where(labels[a] > labels[b], (a, b), (b, a))
         at = noisy if objective.difference == "noisy" else scores
+        weights = weights / (0.01 + np.abs(at[hi] - at[lo])) if objective.score_norm else weights
         slope, curve = (expit(sign * (at[lo] - at[hi])) for sign in (1, -1))
         for rows, sign in ((hi, -1), (lo, 1)):
             np.add.at(grad, rows, sign * weights * slope)
             np.add.at(hess, rows, weights * slope * curve)
-    return grad / objective.permutations, hess / objective.permutations
+        total += 2 * np.sum(weights * slope) / objective.permutations
+    factor = np.log2(1 + total) / total if objective.lambda_norm and total > 0 else 1.0
+    return factor * grad / objective.permutations, factor * hess / objective.permutations
