@@ -32,7 +32,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import pair_kernel, row_of
 from ltr_objectives.kernels.rankings import draws_of
-from ltr_objectives.kernels.sorting import all_equal, sort_descending
+from ltr_objectives.kernels.sorting import sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
 TOGETHER = 3  # draws whose weights one loop adds up, after the first
@@ -200,15 +200,6 @@ def _write_top(i, n, space):
 
 
 @inlined
-def _divide(i, start, end, r):
-    """Divide the written weights by the score distances, after what rounding left is 0."""
-    weight, T, Ti, s, si = r.weight[start:end], r.T[start:end], r.T[i], r.s[start:end], r.s[i]
-    for j in range(len(weight)):
-        m = weight[j]
-        weight[j] = (m if m > ROUNDING * (abs(Ti) + abs(T[j])) else 0.0) / (0.01 + abs(si - s[j]))
-
-
-@inlined
 def _one_draw(i, j, how, r):
     """The weight |D_i - D_j| + T_i + T_j, times the gains."""
     x, y = r.D[i] + r.T[j], r.T[i] + r.D[j]
@@ -238,11 +229,8 @@ add_higher, add_higher_sum = row_of(_one_draw_beyond, -1), row_of(_all_draws_bey
 
 
 @inlined_kernel
-def _add(truncated, norm, rng, batch, space):
-    """Add the pairs of one list for all draws of a batch; return the sum of |slope|.
-
-    With ``norm`` weights are divided by score distances, if there is noise.
-    """
+def _add(truncated, rng, batch, space):
+    """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
     n, r, total = batch.n, space.r, 0.0
     same, lower = 0, 0  # the slots same <= j < lower have the gain of i
     for i in range(n):
@@ -261,14 +249,10 @@ def _add(truncated, norm, rng, batch, space):
                 _write_top(i, n, space)
             else:
                 _write(i, lower, n, n, _filled_up(batch.draws), r)
-            if norm:
-                _divide(i, lower, n, r)
             total += add_lower_sum(i, lower, n, None, batch, r)
             if truncated:
                 if not batch.top_only:
                     _write(i, np.int64(0), same, n, _filled_up(batch.draws), r)  # a literal 0 compiles anew
-                if norm:
-                    _divide(i, np.int64(0), same, r)
                 total += add_higher_sum(i, 0, same, None, batch, r)
     return total
 
@@ -287,7 +271,7 @@ def by_gain(batch, s, layers, pairs, rng, space, out):
             for k in range(batch.draws):
                 _fill(k, terms, batch, pairs, rng, space)
             r.D[batch.draws * n : _filled_up(batch.draws) * n] = 0.0
-        total += _add(pairs.ranks < n, pairs.score_norm and not all_equal(s), rng, batch, space)
+        total += _add(pairs.ranks < n, rng, batch, space)
         for i in range(n):
             at = np.uint64(slot[i])  # unsigned: numba checks whether signed indices are negative
             grad[i] += r.lam[at]

@@ -58,7 +58,7 @@ class PairwiseObjective(Objective):
     neighbors: Any = "all"
     partners: Any = None
     score_norm: Any = False
-    lambda_norm: Any = False
+    lambda_norm: Any = False  # None normalises unless there are propensities
     permutations: Any = 1
     noise: Any = None
     noise_scale: Any = 1.0
@@ -92,14 +92,14 @@ class PairwiseObjective(Objective):
         check_choice("noise", self.noise, tuple(NOISES))
         check_choice("difference", self.difference, ("exact", "noisy"))
         check_choice("hessian", self.hessian, HESSIANS)
-        for name in ("score_norm", "lambda_norm"):
-            check_choice(name, getattr(self, name), (True, False))
+        check_choice("score_norm", self.score_norm, (True, False))
+        if self.lambda_norm is not None:
+            check_choice("lambda_norm", self.lambda_norm, (True, False))
         to_seed(self)
 
     @property
     def facts(self) -> Facts:
-        divided = self.score_norm and self.noise is None
-        by_pair = self.loss.code != LOGISTIC or divided or self.difference == "noisy"
+        by_pair = self.loss.code != LOGISTIC or self.score_norm or self.difference == "noisy"
         by_gain = not by_pair and getattr(self.metric, "kind", None) in (LINEAR, AVERAGE)
         return Facts(
             random=self._random,
@@ -140,8 +140,11 @@ class PairwiseObjective(Objective):
         ordered = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(self.loss.code, float(self.sigma), ranks, ordered, near, self.partners or MANY,
-                     self.difference == "noisy", bool(self.score_norm), bool(self.lambda_norm), propensity,
-                     NO_ORDER, NO_DELTA)  # fmt: skip
+                     self.difference == "noisy", bool(self.score_norm), self._normalizes(queries.propensity),
+                     propensity, NO_ORDER, NO_DELTA)  # fmt: skip
+
+    def _normalizes(self, propensity: np.ndarray | None) -> bool:
+        return propensity is None if self.lambda_norm is None else bool(self.lambda_norm)
 
     def fill(self, call: Call) -> None:
         if call.queries.position is not None:
@@ -171,19 +174,19 @@ class PairwiseObjective(Objective):
         queries, layers = call.queries, self.layers(call.queries)
         pairs = self._pairs(queries, layers)
         rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self._random else None
-        if self._is_by_gain(pairs, layers, rng is None):
+        if self._is_by_gain(pairs, layers):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
         else:
             call.run(pairs_by_rank, layers, pairs, rng)
 
-    def _is_by_gain(self, pairs: Pairs, layers: tuple[Terms, ...], quiet: bool) -> bool:
+    def _is_by_gain(self, pairs: Pairs, layers: tuple[Terms, ...]) -> bool:
         """Return True if the kernel by gain applies, else the general one.
 
-        It sums the weights over the draws before it visits the pairs, so it knows no rank of a pair. Without draws it
-        knows no distance of scores either.
+        It sums the weights over the draws before it visits the pairs, so it knows no rank or score of a pair.
         """
-        divided = len(pairs.propensity) or (pairs.score_norm and quiet)
-        by_pair = min(pairs.neighbors, pairs.partners) < MANY or pairs.noisy or divided
+        by_pair = (
+            min(pairs.neighbors, pairs.partners) < MANY or pairs.noisy or pairs.score_norm or len(pairs.propensity)
+        )
         kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
         return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 
@@ -198,7 +201,7 @@ class PairwiseObjective(Objective):
 
     @property
     def _has_loss(self) -> bool:
-        return not (self._random or self.score_norm or self.lambda_norm)
+        return not (self._random or self.score_norm or self._normalizes(None))
 
     def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The documents in rank order, the ranks of each pair's higher and lower label, and the pair's weight."""
@@ -231,6 +234,6 @@ class PairwiseObjective(Objective):
             np.add.at(grad, order[rank], sign * slope)
             np.add.at(hess, order[rank], curve)
         total = float(np.sum(2.0 * slope))
-        if self.lambda_norm and total > 0:
+        if self._normalizes(propensity) and total > 0:
             grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
         return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(len(hess))}[self.hessian]

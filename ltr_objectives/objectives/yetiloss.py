@@ -30,8 +30,9 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
 
     The weight :math:`w` of a pair is a mean over several rankings by noisy scores (section 3.1). Each ranking in which
     the two documents are at most ``neighbors`` ranks apart adds the exact absolute change of the metric when they are
-    swapped. The loss is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise, if
-    ``difference`` is "exact".
+    swapped. The loss of a query is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise,
+    if ``difference`` is "exact". By default its gradient and Hessian are normalised as in lambdarank, so that queries
+    with many or badly ranked pairs do not decide the trees alone. The paper's loss has ``lambda_norm=False``.
 
     Parameters
     ----------
@@ -65,13 +66,14 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
         mean of LambdaMART's over them. With Gumbel noise that is the expected LambdaMART of Bruch et al., "A Stochastic
         Treatment of Learning to Rank Scoring Functions", WSDM 2020. A pair's logistic function is then computed for
         each ranking anew, which takes longer.
-    truncation, score_norm, lambda_norm
-        As in :class:`LambdaMART`; the sum of ``lambda_norm`` is over all rankings, divided by their number.
+    lambda_norm : bool, optional
+        Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients, in
+        the mean over the rankings. By default True, but False with propensities, which S would largely undo.
 
     Examples
     --------
-    >>> grad, hess = YetiLoss("mrr", noise=None).gradient_hessian([0.0, 0.0], [0, 1], group=[2])
-    >>> grad, hess
+    >>> objective = YetiLoss("mrr", noise=None, lambda_norm=False)
+    >>> objective.gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     (array([ 0.25, -0.25]), array([0.125, 0.125]))
     """
 
@@ -86,13 +88,11 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     seed: int = 0
     partners: int | None = None
     difference: str = "exact"
-    truncation: int | None = None
-    score_norm: bool = False
-    lambda_norm: bool = False
+    lambda_norm: bool | None = None
 
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost"}
+        "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost", "lambda_norm": False}
     }
     defaults: ClassVar[dict[str, Any]] = {
         "metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"

@@ -47,11 +47,10 @@ def by_definition(objective, scores, labels):
         weights = objective.pair_weights(labels[order])[d, e] * counted
         hi, lo = np.where(labels[a] > labels[b], (a, b), (b, a))
         at = noisy if objective.difference == "noisy" else scores
-        weights = weights / (0.01 + np.abs(at[hi] - at[lo])) if objective.score_norm else weights
         slope, curve = (expit(sign * (at[lo] - at[hi])) for sign in (1, -1))
         for rows, sign in ((hi, -1), (lo, 1)):
             np.add.at(grad, rows, sign * weights * slope)
             np.add.at(hess, rows, weights * slope * curve)
         total += 2 * np.sum(weights * slope) / objective.permutations
-    factor = np.log2(1 + total) / total if objective.lambda_norm and total > 0 else 1.0
+    factor = np.log2(1 + total) / total if objective.lambda_norm is not False and total > 0 else 1.0
     return factor * grad / objective.permutations, factor * hess / objective.permutations
