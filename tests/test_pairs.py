@@ -70,7 +70,7 @@ def test_scores_select_the_stream_but_for_their_last_digits(rng):
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
-@pytest.mark.parametrize("make", [YetiRank, lambda **o: YetiLoss("map", neighbors=2, **o)])
+@pytest.mark.parametrize("make", [YetiRank, lambda **o: YetiLoss("map", neighbors=2, lambda_norm=False, **o)])
 def test_expected_gradient_equals_monte_carlo(make, noise):
     # 40,000 rounds on either side; with 5 documents and 6 cases the bound of 5 errors fails by chance once in 60,000
     scores, labels = np.array([0.5, 0.0, -0.3, 1.0, 0.9]), np.array([2.0, 0.0, 1.0, 0.0, 3.0])
@@ -91,7 +91,12 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name):
     class Truncated(YetiLoss):
         truncation = 3
 
-    for metric, (cls, most) in itertools.product(some_metrics(metric_name), ((YetiLoss, 17), (Truncated, 16))):
+    def paper(*settings, **options):
+        return YetiLoss(*settings, lambda_norm=False, **options)
+
+    for metric, (cls, most) in itertools.product(
+        some_metrics(metric_name), ((YetiLoss, 17), (Truncated, 16), (paper, 5))
+    ):
         for permutations, scale in ((1, 1.0), (2, 1.0), (most, 1.0), (7, 2e3)):
             labels, scores = graded(metric, rng.permutation(12) % 5), rng.normal(size=12) * scale
             assert_by_definition(cls(metric, permutations, "gaussian", scale, seed=5), scores, labels)
@@ -128,7 +133,7 @@ def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros(metric):
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
     scores, choice, group = rng.normal(size=60), rng.choice(5, 60), [1, 2, 7, 11, 39]
     for metric in itertools.chain(*LEARNED.values()):
-        yetiloss, lambdamart = YetiLoss(metric, noise=None, neighbors="all"), LambdaMART(metric)
+        yetiloss, lambdamart = YetiLoss(metric, noise=None, neighbors="all"), LambdaMART(metric, lambda_norm=True)
         found, expected = (o.gradient_hessian(scores, graded(metric, choice), group) for o in (yetiloss, lambdamart))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
@@ -157,7 +162,7 @@ def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
     scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
     a = YetiRank(decay=0.7, noise=None).gradient_hessian(scores, labels, [20])
     expdcg = Metric.named["expdcg"](decay=0.7)
-    b = YetiLoss(expdcg, neighbors=1, noise=None).gradient_hessian(scores, labels, [20])
+    b = YetiLoss(expdcg, neighbors=1, noise=None, lambda_norm=False).gradient_hessian(scores, labels, [20])
     np.testing.assert_allclose((1 - 0.7) * np.array(a), b, rtol=1e-12, atol=1e-15)
 
 
@@ -192,7 +197,7 @@ WHOLE = (
     {"weights": "ndcg2"}, {"weights": "difference"}, {"difference": "noisy"},
 )  # fmt: skip
 CUT = {"metric": "ndcg@4"}, {"truncation": 4}, {"k": 4}
-QUIET = {"noise": None, "permutations": 1}
+QUIET = {"noise": None, "permutations": 1, "lambda_norm": False}
 
 
 def drawn(n, top, partners, close):

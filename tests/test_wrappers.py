@@ -85,7 +85,7 @@ def test_a_pointwise_part_separates_queries_and_keeps_the_ranking(library, rng):
         model = ranker(library, objective, n_estimators=30).fit(X[:1800], y[:1800], group=[12] * 150)
         scores = model.predict(X[1800:])
         found.append((roc_auc_score(y[1800:], scores), evaluate("auc", scores, y[1800:], [12] * 150)))
-    assert found[1][0] > found[0][0] + 0.1
+    assert found[1][0] > found[0][0] + 0.05
     assert found[1][1] > found[0][1] - 0.02
 
 
