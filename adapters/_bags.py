@@ -1,5 +1,6 @@
 """Bags: models trained on resampled queries, merged into one model of the library."""
 
+import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -8,13 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._data import Part, clone, is_pool, read_part
+from ltr_objectives.adapters._data import Part, clone, is_pool
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import AUTO, our_names, read_param
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 
 R = TypeVar("R", bound=Ranker)
+OF_ONE_TRAINING = re.compile("(?!eval_metric)eval_.*|.*_eval_set|.*_model|early_stopping_rounds|callbacks|verbose")
 SEEDS = ("random_state", "seed", "random_seed")
 A_TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
 OF_A_LEAF = re.compile(r"^(leaf_value|leaf_const|leaf_coeff|internal_value|shrinkage)=.*$", re.MULTILINE)
@@ -70,13 +72,12 @@ def bagged(
     given = our_names(ranker.library, ranker._given())
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
-    data = {"qid": qid, "sample_weight": sample_weight, "margin": None}
+    known = inspect.signature(ranker.fit).parameters
     for name in own:
-        if name != "eval_metric" and ranker._own.get(name, "eval").startswith(("eval", "init_model")):
+        if name not in known or OF_ONE_TRAINING.fullmatch(name):
             raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
-    params = ranker._renamed(own, data)
-    clicks = {"propensity": propensity, "position": position}
-    part = read_part(X, y, group, data["qid"], data["sample_weight"], labels, data["margin"], **clicks)
+    data = {"group": group, "qid": qid, "sample_weight": sample_weight, "labels": labels}
+    part, params = _read(ranker, X, y, **data, propensity=propensity, position=position, **own)
     weight = part.queries.weight_by_query
     if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
@@ -87,11 +88,20 @@ def bagged(
     fitted = []
     for bag in range(check_integer("bags", bags)):
         drawn, left_out = resampled(part, rng)
-        fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,), params))
+        fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,), **params))
     merged = clone(ranker)
     merged._adopt(MERGE[ranker.library.name]([each.booster_ for each in fitted]))
     merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None)
     return merged
+
+
+def _read(ranker: Ranker, X: Any, y: ArrayLike, **given: Any) -> tuple[Part, dict[str, Any]]:
+    """The data and the parameters that ``ranker.fit`` reads of these arguments."""
+    found: list[tuple[Part, dict[str, Any]]] = []
+    reader: Any = clone(ranker)
+    reader._fit_parts = lambda train, evals, **params: found.append((train, params))
+    reader.fit(X, y, **given)
+    return found[0]
 
 
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import pairs_of_rows
 from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective, read_model, warn_of_pairs
 from ltr_objectives.adapters._catboost_fit import Rows, given_weight
-from ltr_objectives.adapters._data import BaseEstimator, Part, categories, check_is_fitted, is_pool
+from ltr_objectives.adapters._data import (
+    BaseEstimator,
+    Part,
+    categories,
+    check_is_fitted,
+    either,
+    is_pool,
+    read_part,
+    read_parts,
+)
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run
 from ltr_objectives.errors import LTRError, require
@@ -66,10 +77,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     Notes
     -----
     ``X`` may be a ``catboost.Pool`` and ``eval_set`` one or a list of them, which have labels, queries, weights by row
-    and a baseline. The rows are then not shuffled, and ours train on a copy. ``fit`` has ``group_id``,
-    ``group_weight``, ``baseline``, ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``,
-    ``metric_period``, ``silent``, ``logging_level``, ``verbose_eval``, ``log_cout``, ``log_cerr``, ``plot``,
-    ``plot_file`` and those for snapshots too. With ``metric_period`` above 1 ``best_score_`` is empty.
+    and a baseline. The rows are then not shuffled, and ours train on a copy. With ``metric_period`` above 1
+    ``best_score_`` is empty.
 
     Columns of dtype category are categorical features, in addition to ``cat_features``; CatBoost refuses missing values
     in them. If CatBoost shuffles the training set, as it does for its own objectives, it prints 0 as our metric on it.
@@ -89,14 +98,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     """
 
     library = CATBOOST
-    _own: ClassVar = {"group_id": "qid", "group_weight": "sample_weight", "baseline": "margin"} | {
-        name: name
-        for name in (
-            "cat_features", "text_features", "embedding_features", "use_best_model", "metric_period", "silent",
-            "logging_level", "verbose_eval", "save_snapshot", "snapshot_file", "snapshot_interval", *OF_FIT,
-        )
-    }  # fmt: skip
-    _of_a_pool = ("pairs", "pairs_weight", "subgroup_id", "graph", "column_description")
 
     def __init__(
         self,
@@ -119,6 +120,66 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         self._init_params |= params
         self._canonized_params = None
         return self
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        group_id: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        group_weight: ArrayLike | None = None,
+        baseline: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
+        cat_features: Sequence[Any] | None = None,
+        text_features: Sequence[Any] | None = None,
+        embedding_features: Sequence[Any] | None = None,
+        init_model: Any = None,
+        eval_set: Any = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[ArrayLike] | None = None,
+        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
+        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
+        early_stopping_rounds: int | None = None,
+        use_best_model: bool | None = None,
+        callbacks: Sequence[Any] | None = None,
+        verbose: bool | int = False,
+        verbose_eval: bool | int | None = None,
+        silent: bool | None = None,
+        logging_level: str | None = None,
+        metric_period: int | None = None,
+        plot: bool | None = None,
+        plot_file: Any = None,
+        save_snapshot: bool | None = None,
+        snapshot_file: str | None = None,
+        snapshot_interval: int | None = None,
+        log_cout: Any = None,
+        log_cerr: Any = None,
+    ) -> Self:
+        train = read_part(
+            X, y, group=group, qid=either(qid=qid, group_id=group_id)[1],
+            weight=either(sample_weight=sample_weight, group_weight=group_weight)[1], labels=labels, margin=baseline,
+            propensity=propensity, position=position,
+        )  # fmt: skip
+        evals = read_parts(
+            eval_set,
+            group=either(eval_group=eval_group),
+            qid=either(eval_qid=eval_qid),
+            weight=either(eval_sample_weight=eval_sample_weight),
+            labels=either(eval_labels=eval_labels),
+        )
+        return self._fit_parts(
+            train, evals, init_model=init_model, callbacks=callbacks, verbose=verbose,
+            early_stopping_rounds=early_stopping_rounds, cat_features=cat_features, text_features=text_features,
+            embedding_features=embedding_features, use_best_model=use_best_model, metric_period=metric_period,
+            silent=silent, logging_level=logging_level, verbose_eval=verbose_eval, save_snapshot=save_snapshot,
+            snapshot_file=snapshot_file, snapshot_interval=snapshot_interval, log_cout=log_cout, log_cerr=log_cerr,
+            plot=plot, plot_file=plot_file,
+        )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         attributes = {name: value for name, value in vars(self).items() if name not in ("_object", "_init_params")}

@@ -25,6 +25,7 @@ from ltr_objectives.checks import check_list, is_number
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
 
+Named = tuple[str, Any]  # an argument of fit
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 LOST = (
     "query ids are missing, or a tool of scikit-learn lost them: pass qid= (one id per row) or group= (sizes), route "
@@ -131,12 +132,20 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
     return X, qid
 
 
+def either(**given: Any) -> Named:
+    """The name and the value of the one that was given of several arguments of one meaning."""
+    named = [(name, value) for name, value in given.items() if value is not None]
+    require(len(named) < 2, f"{' and '.join(f'{name}=' for name, _ in named)} are names of one argument; give one")
+    return named[0] if named else (next(iter(given)), None)
+
+
 def read_part(
     X: Any,
     y: ArrayLike | None,
-    group: ArrayLike | None,
-    qid: ArrayLike | None,
-    weight: ArrayLike | None,
+    *,
+    group: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
     labels: ByGoal | None = None,
     margin: ArrayLike | None = None,
     **clicks: ArrayLike | None,
@@ -211,8 +220,8 @@ def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
         require(not leaks, f"X has a column {column!r}, which holds labels and would be a feature; drop it")
 
 
-def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, ...]:
-    """The parts to evaluate on; ``lists`` have sizes, ids, weights, labels and initial scores, one entry a pair."""
+def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:
+    """The parts to evaluate on; ``lists`` have arguments of `read_part`, one entry a pair."""
     one = isinstance(eval_set, tuple) or is_pool(eval_set)
     pairs = [
         (pair, None) if is_pool(pair) else pair
@@ -222,14 +231,15 @@ def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, 
         all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs),
         "eval_set must be a list of pairs (X, y)",
     )
-    for name, given in lists.items():
+    for name, given in lists.values():
         n = len(pairs) if given is None else len(check_list(name, given, "arrays"))
         wanted = f"{name} must have one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{wanted}, got {n}; for one pair pass {name}=[...]")
     parts = []
     for i, (X, y) in enumerate(pairs):
         try:
-            parts.append(read_part(X, y, *(None if given is None else given[i] for given in lists.values())))
+            of_pair = {role: None if given is None else given[i] for role, (_, given) in lists.items()}
+            parts.append(read_part(X, y, **of_pair))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)

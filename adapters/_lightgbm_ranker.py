@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._data import (
     categorical,
     categories,
+    either,
     is_frame,
     names_of,
+    read_part,
+    read_parts,
     refuse_text,
     require_same_categories,
     require_same_kinds,
@@ -41,6 +45,7 @@ lgb: Any = LIGHTGBM.load()
 if TYPE_CHECKING:
     from lightgbm import Booster
     from lightgbm import LGBMRanker as Base
+    from typing_extensions import Self
 else:
     Base = lgb.LGBMRanker
 
@@ -77,9 +82,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Notes
     -----
-    ``fit`` has ``init_score`` and ``eval_init_score``, ``eval_X`` and ``eval_y``, ``eval_names``, ``eval_metric``,
-    ``eval_at``, ``feature_name`` and ``categorical_feature`` too. ``predict`` gives what the trees add to the initial
-    scores. ``eval_metric`` replaces that of the constructor, which ``score`` computes.
+    ``predict`` gives what the trees add to ``init_score``. The ``eval_metric`` of ``fit`` replaces that of the
+    constructor, which ``score`` computes.
 
     For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``. Early stopping is refused
     with ``boosting="dart"``, whose later rounds change the earlier ones.
@@ -95,10 +99,6 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     """
 
     library = LIGHTGBM
-    _own: ClassVar = {"init_score": "margin", "eval_init_score": "eval_margin"} | {
-        name: name
-        for name in ("eval_X", "eval_y", "eval_names", "eval_metric", "eval_at", "feature_name", "categorical_feature")
-    }
     if TYPE_CHECKING:
         booster_: Booster
     _defaults = DEFAULTS
@@ -120,6 +120,54 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""
         names = [*self._get_param_names(), *self._other_params]
         return {name: getattr(self, name) for name in names}
+
+    def fit(  # type: ignore[override]  # all but X and y by name
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        init_score: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
+        init_model: Any = None,
+        eval_set: Sequence[tuple[Any, Any]] | None = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_names: Sequence[str] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[ArrayLike] | None = None,
+        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
+        eval_init_score: Sequence[ArrayLike | None] | None = None,
+        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
+        eval_metric: EvalMetric = None,
+        eval_at: Sequence[int] | None = None,
+        early_stopping_rounds: int | None = None,
+        feature_name: Sequence[str] | str | None = None,
+        categorical_feature: Sequence[str] | Sequence[int] | str | None = None,
+        callbacks: Sequence[Any] | None = None,
+        verbose: bool | int = False,
+    ) -> Self:
+        train = read_part(
+            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=init_score, propensity=propensity,
+            position=position,
+        )  # fmt: skip
+        evals = read_parts(
+            either(eval_set=eval_set, eval_X=_pairs(eval_X, eval_y))[1],
+            group=either(eval_group=eval_group),
+            qid=either(eval_qid=eval_qid),
+            weight=either(eval_sample_weight=eval_sample_weight),
+            labels=either(eval_labels=eval_labels),
+            margin=either(eval_init_score=eval_init_score),
+        )
+        return self._fit_parts(
+            train, evals, init_model=init_model, callbacks=callbacks, verbose=verbose, eval_names=eval_names,
+            early_stopping_rounds=early_stopping_rounds, eval_metric=eval_metric, eval_at=eval_at,
+            feature_name=feature_name, categorical_feature=categorical_feature,
+        )  # fmt: skip
 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
@@ -249,6 +297,15 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _features(self, model: Any) -> tuple[int, list[str] | None]:
         names: list[str] = model.feature_name()
         return len(names), None if names == [f"Column_{i}" for i in range(len(names))] else names
+
+
+def _pairs(eval_X: Any, eval_y: Any) -> list[tuple[Any, Any]] | None:
+    """The pairs of ``eval_set``, from one table and its labels, or from tuples of them."""
+    if eval_X is None and eval_y is None:
+        return None
+    tables, targets = (() if x is None else x if isinstance(x, tuple) else (x,) for x in (eval_X, eval_y))
+    require(len(tables) == len(targets), "eval_X and eval_y must both be given, with as many entries")
+    return [*zip(tables, targets, strict=True)]
 
 
 def _as_objective(objective: Any) -> Any:

@@ -22,7 +22,6 @@ from ltr_objectives.adapters._data import (
     is_pool,
     named,
     names_of,
-    read_eval_sets,
     read_part,
     read_table,
     require_same_columns,
@@ -71,8 +70,6 @@ class Ranker:
     """The methods that the three estimators share; each class has its library's methods too."""
 
     library: ClassVar[Library]
-    _own: ClassVar[Mapping[str, str]]  # further arguments of the library's fit, with ours of the same meaning
-    _of_a_pool: ClassVar[tuple[str, ...]] = ()  # arguments of CatBoost's fit that a Pool has too
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
 
@@ -98,10 +95,6 @@ class Ranker:
 
         def set_fit_request(self, **routed: bool | str | None) -> Self: ...
         def set_score_request(self, **routed: bool | str | None) -> Self: ...
-
-    def __init_subclass__(cls) -> None:
-        cls.__metadata_request__fit = dict.fromkeys(cls._own)  # type: ignore[attr-defined]  # of scikit-learn
-        super().__init_subclass__()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
@@ -143,9 +136,8 @@ class Ranker:
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-        **own: Any,
     ) -> Self:
-        """Train.
+        """Train. Each class has arguments of its library's own ``fit`` too.
 
         Parameters
         ----------
@@ -180,8 +172,6 @@ class Ranker:
             The library's own.
         verbose : bool or int
             Print the metrics: True after every round, a number once in that many rounds.
-        **own
-            Further arguments of the library's own ``fit``, which the class lists.
 
         Returns
         -------
@@ -191,49 +181,20 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: a
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
         """
-        ours: dict[str, Any] = {
-            "qid": qid, "sample_weight": sample_weight, "margin": None, "init_model": init_model, "eval_set": eval_set,
-            "eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": eval_sample_weight,
-            "eval_labels": eval_labels, "eval_margin": None,
-        }  # fmt: skip
-        params = self._renamed(own, ours)
-        if early_stopping_rounds is not None:
-            params["early_stopping_rounds"] = early_stopping_rounds
-        clicks = {"propensity": propensity, "position": position}
-        train = read_part(X, y, group, ours["qid"], ours["sample_weight"], labels, ours["margin"], **clicks)
-        spelled = {self._own[name]: name for name in own}
-        lists = ("eval_group", "eval_qid", "eval_sample_weight", "eval_labels", "eval_margin")
-        evals = read_eval_sets(ours["eval_set"], **{spelled.get(name, name): ours[name] for name in lists})
-        eval_names = params.pop("eval_names", None)
-        return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose, eval_names)
-
-    def _renamed(self, own: Mapping[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-        """Add the library's own arguments of fit to ``ours`` if they mean one of these, and return the others."""
-        for name in own.keys() - self._own.keys():
-            instead = f"; give fit a catboost.Pool with {name}=" if name in self._of_a_pool else ""
-            raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}{instead}")
-        params: dict[str, Any] = {self._own[name]: value for name, value in own.items() if value is not None}
-        if params.keys() & {"eval_X", "eval_y"}:  # LightGBM's
-            given = (params.pop(name, ()) for name in ("eval_X", "eval_y"))
-            tables, targets = (each if isinstance(each, tuple) else (each,) for each in given)
-            require(len(tables) == len(targets), "eval_X and eval_y must both be given, with as many entries")
-            params["eval_set"] = [*zip(tables, targets, strict=True)]
-        for name in params.keys() & ours.keys():
-            require(ours[name] is None, f"{name}= is given under two names; leave one out")
-            ours[name] = params.pop(name)
-        return params
+        raise NotImplementedError
 
     def _fit_parts(
         self,
         train: Part,
         evals: tuple[Part, ...],
-        params: Mapping[str, Any] | None = None,
+        *,
         init_model: Any = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
         eval_names: Sequence[str] | None = None,
+        **params: Any,
     ) -> Self:
-        """Train on data that was read, with ``params`` beside those of the constructor."""
+        """Train on data that was read, with ``params`` beside those of the constructor, unless they are None."""
         for i, part in enumerate((train, *evals)):
             weight, where = part.queries.weight_by_row, f"eval_set[{i - 1}]: " if i else ""
             require(weight is None or weight.any(), f"{where}weight is zero everywhere; give some row a weight above 0")
@@ -243,7 +204,8 @@ class Ranker:
                 (part.margin is None) == (train.margin is None),
                 f"eval_set[{i}] and the training data must both have initial scores, or none; they may be 0",
             )
-        given = our_names(self.library, {**self._given(), **(params or {})})
+        params = {name: value for name, value in params.items() if value is not None}
+        given = our_names(self.library, {**self._given(), **params})
         columns = names_of(train.X)
         for each in self.library.by_column if train.had_ids else ():
             for name, value in self.library.given(each, given).items():
@@ -330,7 +292,7 @@ class Ranker:
                 "ours, such as 'map', name it first"
             )
             metric = get_metric(DEFAULT, convention)
-        part = read_part(X, y, group, qid, sample_weight, labels)
+        part = read_part(X, y, group=group, qid=qid, weight=sample_weight, labels=labels)
         warn_if_all_relevant([metric], part.queries, "y", n_threads)
         return metric.mean(part.queries, self.predict(X), n_threads=n_threads)
 

@@ -6,16 +6,20 @@ import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._data import (
     Part,
     categorical,
     categories,
+    either,
     is_frame,
+    read_part,
+    read_parts,
     refuse_text,
     require_same_categories,
     require_same_kinds,
@@ -30,6 +34,7 @@ from ltr_objectives.objectives.base import Objective
 
 xgb: Any = XGBOOST.load()
 if TYPE_CHECKING:
+    from typing_extensions import Self
     from xgboost import Booster
     from xgboost import XGBRanker as Base
 else:
@@ -66,8 +71,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Notes
     -----
-    ``fit`` has ``base_margin`` and ``base_margin_eval_set``, ``sample_weight_eval_set``, ``xgb_model`` and
-    ``feature_weights`` too. ``predict`` gives what the trees add to the margins; it has ``base_margin`` too.
+    ``predict`` gives what the trees add to ``base_margin``, an argument that it has too.
 
     ``evals_result_`` has six digits, as XGBoost prints them. XGBoost warns of names of parameters that it does not
     know. Early stopping is refused with ``booster="dart"``, whose later rounds change the earlier ones, and with
@@ -86,10 +90,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     """
 
     library = XGBOOST
-    _own: ClassVar = {
-        "sample_weight_eval_set": "eval_sample_weight", "xgb_model": "init_model", "base_margin": "margin",
-        "base_margin_eval_set": "eval_margin", "feature_weights": "feature_weights",
-    }  # fmt: skip
     if TYPE_CHECKING:
         booster_: Booster
     _defaults = DEFAULTS
@@ -109,6 +109,49 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name. XGBoost's own method adds those that the constructor of a subclass may not have."""
         return {**{name: getattr(self, name) for name in self._get_param_names()}, **vars(self).get("kwargs", {})}
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        base_margin: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
+        init_model: Any = None,
+        xgb_model: Any = None,
+        eval_set: Sequence[tuple[Any, Any]] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[ArrayLike] | None = None,
+        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
+        sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
+        base_margin_eval_set: Sequence[ArrayLike | None] | None = None,
+        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
+        early_stopping_rounds: int | None = None,
+        feature_weights: ArrayLike | None = None,
+        callbacks: Sequence[Any] | None = None,
+        verbose: bool | int = False,
+    ) -> Self:
+        train = read_part(
+            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=base_margin, propensity=propensity,
+            position=position,
+        )  # fmt: skip
+        evals = read_parts(
+            eval_set,
+            group=either(eval_group=eval_group),
+            qid=either(eval_qid=eval_qid),
+            weight=either(eval_sample_weight=eval_sample_weight, sample_weight_eval_set=sample_weight_eval_set),
+            labels=either(eval_labels=eval_labels),
+            margin=either(base_margin_eval_set=base_margin_eval_set),
+        )
+        return self._fit_parts(
+            train, evals, init_model=either(init_model=init_model, xgb_model=xgb_model)[1], callbacks=callbacks,
+            verbose=verbose, early_stopping_rounds=early_stopping_rounds, feature_weights=feature_weights,
+        )  # fmt: skip
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""

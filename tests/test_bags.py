@@ -84,7 +84,7 @@ def test_contributions_of_features_add_up_to_the_scores(library):
 
 
 def test_a_bag_leaves_a_query_out():
-    pair = read_part(np.zeros((2, 1)), np.zeros(2), [1, 1], None, None)
+    pair = read_part(np.zeros((2, 1)), np.zeros(2), group=[1, 1])
     assert all(len(_bags.resampled(pair, np.random.default_rng(seed))[1].queries) == 1 for seed in range(9))
 
 
@@ -138,7 +138,7 @@ def test_arguments_of_the_library_s_fit():
     assert bag(ranker("lightgbm"), feature_name=names).booster_.feature_name() == names
     merged = bagged(ranker("catboost"), TRAIN.X, TRAIN.y, group_id=TRAIN.qid, bags=2)
     assert np.array_equal(merged.predict(TRAIN.X), bag(ranker("catboost")).predict(TRAIN.X))
-    with pytest.raises(LTRError, match="qid= is given under two names"):
+    with pytest.raises(LTRError, match="qid= and group_id= are names of one argument"):
         bag(ranker("catboost"), group_id=TRAIN.qid)
     for name in ("eval_set", "eval_X", "init_model", "xgb_model", "base_margin", "foo"):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):

@@ -210,7 +210,7 @@ def test_arguments_of_catboost_s_fit(tmp_path):
             before = log.tell()
             fit("catboost", "YetiRank", {**printed, **loud})
             assert log.tell() > before
-    with pytest.raises(TypeError, match="Pool with pairs="):
+    with pytest.raises(TypeError, match="pairs"):
         fit("catboost", "PairLogit", {"pairs": [[0, 1]]})
 
 

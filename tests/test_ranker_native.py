@@ -1,5 +1,7 @@
 """The estimators are the libraries' own classes: what they inherit works as in the library."""
 
+import inspect
+
 import catboost
 import lightgbm as lgb
 import numpy as np
@@ -39,6 +41,15 @@ def test_the_private_names_exist_and_ours_hide_no_other(library):
     ours = {name for c in (Ranker, ranker_class(library)) for name in vars(c) if name[0] == "_" != name[1]}
     hidden = {name for name in ours if hasattr(OWN[library], name)}
     assert hidden <= {"_more_tags", "_get_tags", "_get_param_names", "_estimator_type"}
+
+
+@everywhere
+def test_fit_names_the_library_s_arguments(library):
+    of_a_pool = {"pairs", "pairs_weight", "subgroup_id", "graph", "column_description"}
+    own, ours = (inspect.signature(each.fit).parameters for each in (OWN[library], ranker_class(library)))
+    assert own.keys() - ours.keys() <= (of_a_pool if library == "catboost" else set())
+    assert all(each.kind is each.KEYWORD_ONLY for name, each in ours.items() if name not in ("self", "X", "y"))
+    assert inspect.getdoc(ranker_class(library).fit) == inspect.getdoc(Ranker.fit)
 
 
 ARGUMENTS = {

@@ -15,6 +15,11 @@ for maker in (adapters.XGBRanker, adapters.LGBMRanker, adapters.CatBoostRanker):
     value: float = fitted.score(test.X, test.y, qid=test.qid) + fitted.best_score_["validation_0"]["map"]
     scores: NDArray[np.float64] = fitted.set_params(max_depth=3).load_model("model").predict(test.X)
     fitted.set_fit_request(qid=True).set_score_request(qid=True)
+adapters.LGBMRanker().fit(train.X, train.y, qid=train.qid, init_score=train.y, eval_names=["valid"])
+adapters.XGBRanker().fit(train.X, train.y, qid=train.qid, base_margin=train.y, sample_weight_eval_set=None)
+adapters.CatBoostRanker().fit(train.X, train.y, group_id=train.qid, baseline=train.y, cat_features=[0])
+adapters.LGBMRanker().fit(train.X, train.y, qid=train.qid, init_scores=train.y)  # error
+adapters.CatBoostRanker().fit(train.X, train.y, qid=train.qid, use_best_model="yes")  # error
 adapters.LGBMRanker(objective=3)  # error
 adapters.XGBRanker(convention="treceval")  # error
 adapters.CatBoostRanker().predict()  # error
