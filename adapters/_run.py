@@ -177,21 +177,21 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
     if objective is None:
         first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
-    if not isinstance(objective, str) or is_ours(objective, library):
-        return get_objective(objective)
-    require(re.fullmatch(library.objectives, objective), unknown_objective(objective, library))
-    return objective
+    return read_text(objective, library) if isinstance(objective, str) else get_objective(objective)
 
 
-def is_ours(text: str, library: Library) -> bool:
-    """Return True if the text names our objective, in any case; in CatBoost's own spelling it names CatBoost's."""
-    head, goal = text.partition(":")[0].strip(), split_goal(text)[1]
-    if library.capitals and head in ("RMSE", *library.natives):
-        return False
+def read_text(text: str, library: Library) -> Objective | str:
+    """Our objective, whose name may be in any case, or the name of the library's own; in CatBoost's spelling that."""
+    head = text.partition(":")[0].strip()
     twin = next((name for name in library.natives if name.lower() == head.lower()), None)
-    if twin is not None and head.lower() in Objective.named and head != head.lower():
-        warn(f"objective={text!r} is our objective; write {head.lower()!r}, or {twin!r} for {library.name}'s own")
-    return head.lower() in Objective.named or "+" in text or goal is not None
+    if library.capitals and head in ("RMSE", *library.natives):
+        return text
+    if head.lower() in Objective.named or "+" in text or split_goal(text)[1] is not None:
+        if twin is not None and head != head.lower():
+            warn(f"objective={text!r} is our objective; write {head.lower()!r}, or {twin!r} for {library.name}'s own")
+        return get_objective(text)
+    require(re.fullmatch(library.objectives, text), unknown_objective(text, library))
+    return text
 
 
 def unknown_objective(text: str, library: Library) -> str:
