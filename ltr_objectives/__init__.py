@@ -48,8 +48,8 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_names, objective_for, objective_names
 from ltr_objectives.statistics import compare_scores
 from ltr_objectives.testing import check_metric, check_objective
+from ltr_objectives.trec import to_qrels, to_run
 from ltr_objectives.workbench.items import evaluate_items
-from ltr_objectives.workbench.trec import to_qrels, to_run
 
 __version__ = "0.2.0"
 
