@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from typing import Any, NamedTuple
+from itertools import groupby, product
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,7 +16,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.statistics import BETTER, WORSE, mark, rank
 from ltr_objectives.workbench.data import RankingFold
 from ltr_objectives.workbench.texts import marked, p_of, show, signed
-from ltr_objectives.workbench.trials import Budget, Result, Trial, run, train
+from ltr_objectives.workbench.trials import Result, Trial, run, train
 
 CAPTION = (
     "Means over test queries. {0} better, {1} worse than {3}: paired t-test, p < {2:g} after Holm's correction over "
@@ -32,23 +32,13 @@ COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), T
 ALPHA = 0.05  # the level of the tests
 Key = tuple[str, str]  # library and objective
 Line = dict[str, Any]  # of the table
-
-
-class Outcome(NamedTuple):
-    """One objective in one library, over all folds."""
-
-    results: list[Result]  # by fold, of the budget that vali chose there
-    defaults: int  # folds in which it chose the library's own
-    rising: bool  # whether in most folds it was best at the last tree allowed
-    budget: Budget  # the one with the largest mean on vali
-    trees: int  # the median over folds of its best numbers of trees
-    seconds: float
+Results = list[list[Result]]  # of one objective in one library: by fold, with each budget
 
 
 def compete(
     planned: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], screen: Console, *,
     required: bool,
-) -> tuple[dict[Key, Outcome], dict[str, str]]:  # fmt: skip
+) -> tuple[dict[Key, Results], dict[str, str]]:  # fmt: skip
     """Train everything, and give a reason for what is left out because it cannot be trained, unless it is required.
 
     On a terminal there is a bar of progress.
@@ -57,9 +47,9 @@ def compete(
     with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task("", total=len(folds) * len(planned))
 
-        def attempt(key: Key) -> Outcome:
+        def attempt(key: Key) -> Results:
             progress.update(task, description=" ".join(key))
-            return _outcome(trials[key], folds, metrics, lambda: progress.advance(task))
+            return _trained(trials[key], folds, metrics, lambda: progress.advance(task))
 
         found, left_out = try_each(trials, attempt, required=required)
     for library in dict.fromkeys(library for library, _ in trials):
@@ -68,11 +58,11 @@ def compete(
     return found, {" ".join(key): why for key, why in left_out.items()}
 
 
-def _outcome(
+def _trained(
     trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric],
     advance: Callable[[], object],
-) -> Outcome:  # fmt: skip
-    rows: list[list[Result]] = []
+) -> Results:  # fmt: skip
+    rows: Results = []
     for load in folds:
         fold = load()
         if not rows:  # compiles before the clock runs
@@ -82,20 +72,19 @@ def _outcome(
         for trial in trials:
             rows[-1].append(run(trial, fold, metrics))
             advance()
-    vali = np.array([[result.vali for result in row] for row in rows])
-    best, kept = int(vali.mean(axis=0).argmax()), vali.argmax(axis=1)
-    return Outcome(
-        results=[row[i] for row, i in zip(rows, kept, strict=True)],
-        defaults=sum(trials[i].budget.defaults for i in kept),
-        rising=2 * sum(row[i].rounds == trials[i].budget.trees for row, i in zip(rows, kept, strict=True)) > len(rows),
-        budget=trials[best].budget,
-        trees=max(1, round(float(np.median([row[best].rounds for row in rows])))),
-        seconds=sum(result.seconds for row in rows for result in row),
-    )
+    return rows
+
+
+def best_trial(results: Results) -> Trial:
+    """Return the trial with the largest mean on validation, with the median over folds of its best numbers of trees."""
+    best = int(np.mean([[result.vali for result in of_fold] for of_fold in results], axis=0).argmax())
+    trees = max(1, round(float(np.median([of_fold[best].rounds for of_fold in results]))))
+    trial = results[0][best].trial
+    return trial._replace(budget=replace(trial.budget, trees=trees))
 
 
 def table_of(
-    found: Mapping[Key, Outcome], data: str, metrics: Sequence[Metric], reference: str | None = None
+    found: Mapping[Key, Results], data: str, metrics: Sequence[Metric], reference: str | None = None
 ) -> list[Line]:
     """Return a line for each library, objective and metric, by the mean of the first metric, best first.
 
@@ -104,20 +93,23 @@ def table_of(
     with ``rising`` it was best at the last tree allowed in most of them.
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}
-    of_folds = [r.weight for r in next(iter(found.values())).results if r.weight is not None]
+    kept = {key: [max(of_fold, key=lambda each: each.vali) for of_fold in found[key]] for key in found}
+    of_folds = [result.weight for result in next(iter(kept.values())) if result.weight is not None]
     weights = np.concatenate(of_folds) if of_folds else None
-    for library in dict.fromkeys(library for library, _ in found):
-        part = {objective: outcome for (of, objective), outcome in found.items() if of == library}
-        for metric in metrics:
-            weight = None if metric.query_weights == "ignore" else weights
-            values = {o: np.concatenate([r.values[str(metric)] for r in each.results]) for o, each in part.items()}
-            for row in rank(values, weight, reference, [o for o in part if LIBRARIES[library].knows(o)]):
-                of = part[row.objective]
-                lines[library, row.objective].append({
-                    "data": data, "library": library, "objective": row.objective, "metric": str(metric),
-                    **row._asdict(), "trees": of.trees, "seconds": of.seconds, "defaults": of.defaults,
-                    "rising": of.rising, "folds": len(of.results),
-                })  # fmt: skip
+    for library, metric in product(dict.fromkeys(library for library, _ in found), metrics):
+        weight = None if metric.query_weights == "ignore" else weights
+        own = {objective: results for (of, objective), results in kept.items() if of == library}
+        values = {o: np.concatenate([r.values[str(metric)] for r in results]) for o, results in own.items()}
+        for row in rank(values, weight, reference, [o for o in own if LIBRARIES[library].knows(o)]):
+            key, of = (library, row.objective), own[row.objective]
+            lines[key].append({
+                "data": data, "library": library, "objective": row.objective, "metric": str(metric), **row._asdict(),
+                "trees": best_trial(found[key]).budget.trees,
+                "seconds": sum(result.seconds for of_fold in found[key] for result in of_fold),
+                "defaults": sum(result.trial.budget.defaults for result in of),
+                "rising": 2 * sum(result.rounds == result.trial.budget.trees for result in of) > len(of),
+                "folds": len(of),
+            })  # fmt: skip
     keys = sorted(lines, key=lambda key: -lines[key][0]["mean"])
     libraries = list(dict.fromkeys(library for library, _ in keys))
     return [line for key in sorted(keys, key=lambda key: libraries.index(key[0])) for line in lines[key]]
@@ -147,7 +139,8 @@ def print_table(
     rows, goal = rows_of(lines, metrics), [line for line in lines if line["metric"] == metrics[0]]
     references = {(line["library"], line["reference"]) for line in goal}
     for row, of in zip(rows, goal, strict=True):
-        row[1] = row[1].replace("(native)", f"(native {of['defaults']}/{of['folds']})")
+        if of["native"]:
+            row[1] = f"{of['objective']} (native {of['defaults']}/{of['folds']})"
         if of["reference"]:
             row += [signed(of["difference"], of["difference_se"]), p_of(of["p"])]
         else:

@@ -48,6 +48,7 @@ class Trial(NamedTuple):
 class Result(NamedTuple):
     """The result of a trial on a fold."""
 
+    trial: Trial
     values: dict[str, np.ndarray]  # by metric, of each test query; NaN without a value
     weight: np.ndarray | None  # of each test query
     vali: float  # the first metric, at the rounds kept
@@ -68,7 +69,7 @@ def run(trial: Trial, fold: RankingFold, metrics: Sequence[Metric]) -> Result:
     curve = ranker.evals_result_["validation_0"][str(metrics[0])]
     queries, scores, rounds = queries_of(fold.test), ranker.predict(fold.test.X), ranker.best_iteration_
     values = {str(m): m.values(queries, scores, n_threads=trial.budget.threads) for m in metrics}
-    return Result(values, queries.weight_by_query, curve[rounds - 1], rounds, seconds, curve)
+    return Result(trial, values, queries.weight_by_query, curve[rounds - 1], rounds, seconds, curve)
 
 
 def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Sequence[Metric]) -> tuple[Any, float]:

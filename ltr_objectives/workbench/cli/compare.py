@@ -2,7 +2,6 @@
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +21,7 @@ from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
-from ltr_objectives.workbench.contest import Line, Outcome, compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.contest import best_trial, compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import terminal
@@ -74,9 +73,7 @@ def compare(
     trained at its defaults, and vali chooses. The first metric stops the trainings. Paired tests compare with the best
     of the library's own. Of the folder of a LETOR fold, train trains, vali stops, and test is compared.
     """
-    metrics = options.read_metrics(metric)
-    asked = _libraries(library)
-    saved = ""
+    metrics, asked, saved = options.read_metrics(metric), _libraries(library), ""
     if save_best is not None:
         endings = {ending: name for name in asked for ending in LIBRARIES[name].endings}
         saved = endings[writable(save_best, tuple(endings), "models of --library", data, option="save-best")]
@@ -89,19 +86,18 @@ def compare(
     )  # fmt: skip
     planned = _plan(objectives, asked, metrics, budget, reference)
     whole, splits, kind = _read(data, columns, folds, seed)
-    for each in metrics:  # raises for labels that it does not take
-        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
-    compared = whole.select(np.concatenate([split.test for split in splits]))
-    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
     warn_of_labels(whole, columns.ignore)
+    _check(whole, splits, metrics, f"--data {data}")
+
     parts = [partial(split.of, whole) for split in splits]
     found, left_out = compete(planned, parts, metrics, Console(stderr=True), required=bool(objectives))
     for name, why in left_out.items():
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
     lines = table_of(found, data.name, metrics, reference)
     winner, verdict = winner_of(lines, saved)
-    best = found[winner["library"], winner["objective"]]
+    best = best_trial(found[winner["library"], winner["objective"]])
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
+
     screen, names = terminal(), [str(m) for m in metrics]
     if not as_json:
         screen.print(show_features(whole.X), markup=False, soft_wrap=True)
@@ -112,21 +108,22 @@ def compare(
     if out is not None:
         write_csv(pd.DataFrame(lines), out)
     if save_best is not None:  # after the table, which a failure would lose
-        _save(winner, best, whole, metrics, save_best)
+        with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
+            save_model(train(best, whole, None, metrics[:1])[0], save_best)
     if as_json:
         options.print_json({
             "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
             "features": features_of(whole.X), "left_out": left_out, "notes": notes, "table": lines,
-            "best": {"library": winner["library"], "objective": winner["objective"], "trees": best.trees,
+            "best": {"library": best.library, "objective": best.objective, "trees": best.budget.trees,
                      "defaults": best.budget.defaults},
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
         return
     said = [f"best {f'of {saved} ' if saved and len(asked) > 1 else ''}by {names[0]}: {verdict}"]
     if best.budget.defaults:
-        said.append(f"learning rate {best.budget.learning_rate:.3g}, and the defaults of {winner['library']}")
+        said.append(f"learning rate {best.budget.learning_rate:.3g}, and the defaults of {best.library}")
     if save_best is not None:
-        said.append(f"{best.trees} trees on all queries, written to {save_best}")
+        said.append(f"{best.budget.trees} trees on all queries, written to {save_best}")
     screen.print("\n".join(said), markup=False, soft_wrap=True)
 
 
@@ -180,9 +177,9 @@ def _read(data: Path, columns: Columns, folds: int, seed: int) -> tuple[RankingD
     return whole, splits, f"{folds} folds by {columns.folds_by}, {tested:,} of them test"
 
 
-def _save(winner: Line, best: Outcome, data: RankingData, metrics: Sequence[Metric], model: Path) -> None:
-    """Train the winner on all queries, with the budget and the number of trees that did best."""
-    trial = Trial(winner["library"], winner["objective"], replace(best.budget, trees=best.trees))
-    with Console(stderr=True).status(f"{trial.library} trains {trial.objective} on all queries"):
-        ranker, _ = train(trial, data, None, metrics[:1])
-    save_model(ranker, model)
+def _check(whole: RankingData, splits: Sequence[Split], metrics: Sequence[Metric], name: str) -> None:
+    """Raise for labels of the data, called ``name``, that a metric does not take, or by which it cannot compare."""
+    for each in metrics:
+        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
+    compared = whole.select(np.concatenate([split.test for split in splits]))
+    check_comparable(metrics[0], queries_of(compared), name)
