@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._data import is_pool
 from ltr_objectives.adapters._run import DOCUMENTS, AnyObjective, Run
+from ltr_objectives.adapters._tables import is_pool
 from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library

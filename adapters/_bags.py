@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._data import Part, clone, is_pool
+from ltr_objectives.adapters._data import clone
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import AUTO, our_names, read_param
+from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 

@@ -12,18 +12,10 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._callables import pairs_of_rows
 from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective, read_model, warn_of_pairs
 from ltr_objectives.adapters._catboost_fit import Rows, given_weight
-from ltr_objectives.adapters._data import (
-    BaseEstimator,
-    Part,
-    categories,
-    check_is_fitted,
-    either,
-    is_pool,
-    read_part,
-    read_parts,
-)
+from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, either, read_part, read_parts
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run
+from ltr_objectives.adapters._tables import Part, categories, is_pool
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention

@@ -12,18 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._data import (
-    categorical,
-    categories,
-    either,
-    is_frame,
-    names_of,
-    read_part,
-    read_parts,
-    refuse_text,
-    require_same_categories,
-    require_same_kinds,
-)
+from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._run import (
@@ -35,6 +24,15 @@ from ltr_objectives.adapters._run import (
     refuse_same_names,
     unknown_metric,
     unknown_objective,
+)
+from ltr_objectives.adapters._tables import (
+    categorical,
+    categories,
+    is_frame,
+    names_of,
+    refuse_text,
+    require_same_categories,
+    require_same_kinds,
 )
 from ltr_objectives.checks import is_number
 from ltr_objectives.errors import LTRError, did_you_mean, require

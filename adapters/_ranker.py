@@ -12,22 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._auto import Candidate, train_best
-from ltr_objectives.adapters._data import (
-    BaseEstimator,
+from ltr_objectives.adapters._data import BaseEstimator, check_columns, check_is_fitted, read_part, read_table
+from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, our_names, read_metrics, read_run
+from ltr_objectives.adapters._tables import (
     Part,
     categorical,
-    check_columns,
-    check_is_fitted,
     counts_columns,
     is_pool,
     named,
     names_of,
-    read_part,
-    read_table,
     require_same_columns,
     warn_of_unknown,
 )
-from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, our_names, read_metrics, read_run
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
-from ltr_objectives.adapters._data import Part, named
+from ltr_objectives.adapters._tables import Part, named
 from ltr_objectives.checks import check_integer, check_list, is_number
 from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal

@@ -12,20 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._data import (
+from ltr_objectives.adapters._data import either, read_part, read_parts
+from ltr_objectives.adapters._ranker import Ranker, Records
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, read_param, refuse_dart, refuse_same_names
+from ltr_objectives.adapters._tables import (
     Part,
     categorical,
     categories,
-    either,
     is_frame,
-    read_part,
-    read_parts,
     refuse_text,
     require_same_categories,
     require_same_kinds,
 )
-from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, read_param, refuse_dart, refuse_same_names
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.libraries import XGBOOST

@@ -13,7 +13,7 @@ from rankers import EVAL, LIBRARIES, TEST, TRAIN, VALI, fit, ranker
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
 from ltr_objectives.adapters import CatBoostRanker
 from ltr_objectives.adapters._catboost_ranker import shuffled
-from ltr_objectives.adapters._data import Part
+from ltr_objectives.adapters._tables import Part
 from ltr_objectives.libraries import CATBOOST
 
 WEIGHT, START = np.random.default_rng(0).uniform(1, 2, (2, len(TRAIN.y)))

@@ -1,0 +1,165 @@
+"""Tables of features: their columns and categories, and a table with its queries."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.checks import is_number
+from ltr_objectives.errors import require, warn
+from ltr_objectives.queries import Queries, by_goal
+
+
+class Part(NamedTuple):
+    """A table and its queries. Labels and weights are float32 numbers, as the libraries store them."""
+
+    X: Any
+    queries: Queries
+    labels: np.ndarray
+    margin: np.ndarray | None = None  # the scores that training starts from, one a row
+    had_ids: bool = False  # the table had a column of query ids, which the libraries do not see
+
+    @property
+    def group(self) -> np.ndarray:
+        """Number of rows of each query."""
+        return np.diff(self.queries.ptr)
+
+    @property
+    def qid(self) -> np.ndarray:
+        """Query of each row, counted from 0."""
+        return np.repeat(np.arange(len(self.queries)), self.group)
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """One a row."""
+        weight = self.queries.weight_by_row
+        return None if weight is None else weight.astype(np.float32)
+
+    @property
+    def weight_by_query(self) -> np.ndarray | None:
+        """One a query, if the rows of each query have equal weights; else None."""
+        weight = self.weight
+        if weight is None:
+            return None
+        first = weight[self.queries.ptr[:-1]]
+        return first if np.array_equal(np.repeat(first, self.group), weight) else None
+
+    def take(self, rows: np.ndarray, sizes: np.ndarray, weight: np.ndarray | None = None) -> "Part":
+        """These rows, in queries of these sizes; ``weight`` has new weights of all rows."""
+
+        def of_rows(values: np.ndarray | None) -> Any:
+            return None if values is None else values[rows]
+
+        given, labels = self.queries, self.labels[rows]
+        queries = Queries(
+            by_goal(labels, {goal: values[rows] for goal, values in given.goals.items()}),
+            sizes,
+            weight=of_rows(given.weight_by_row if weight is None else weight),
+            propensity=of_rows(given.propensity),
+            position=of_rows(given.position),
+        )
+        X = self.X.iloc[rows] if is_frame(self.X) else self.X[rows]
+        return self._replace(X=X, queries=queries, labels=labels, margin=of_rows(self.margin))
+
+
+def is_frame(X: Any) -> bool:
+    """True for a pandas DataFrame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def is_pool(X: Any) -> bool:
+    """True for a ``catboost.Pool``."""
+    return hasattr(X, "get_group_id_hash")
+
+
+def names_of(X: Any) -> list[str] | None:
+    """The names of the columns as text; None if there are none."""
+    if is_pool(X):
+        given: list[str] = X.get_feature_names()
+        return given if any(given) else None
+    if not is_frame(X):
+        return None
+    strings = [isinstance(name, str) for name in X.columns]
+    require(
+        all(strings) or not any(strings),
+        "X has columns whose names are strings, and others; name all by strings: X.columns = X.columns.astype(str)",
+    )
+    return [str(name) for name in X.columns]
+
+
+def require_same_columns(X: Any, training: Any, name: str) -> None:
+    """Raise unless ``X``, called ``name``, has the columns of the training table in their order."""
+    here, there = names_of(X), names_of(training)
+    require(
+        X.shape[1] == training.shape[1] and (here is None or there is None or here == there),
+        f"{name} has {X.shape[1]} columns, and X has {training.shape[1]}, or names or order differ; give the same",
+    )
+
+
+def categories(X: Any) -> dict[Any, Any]:
+    """The dtype of each categorical column of a frame."""
+    return {c: dtype for c, dtype in X.dtypes.items() if dtype == "category"} if is_frame(X) else {}
+
+
+def categorical(X: Any) -> list[int]:
+    """The numbers of the categorical columns of a frame."""
+    return [i for i, dtype in enumerate(X.dtypes) if dtype == "category"] if is_frame(X) else []
+
+
+def require_same_kinds(X: Any, known: Collection[int], name: str = "X") -> None:
+    """Raise unless the categorical columns of a frame are those ``known``, or have no value."""
+    for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ()):
+        require(
+            (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
+            f"{name}: the column {column!r} has the dtype {dtype} here, and {'' if i in known else 'no '}categories in "
+            "the training; give it the dtype of the training",
+        )
+
+
+def refuse_text(X: Any) -> None:
+    """Raise for columns of a frame that are neither numbers nor categories."""
+    if is_frame(X):
+        from pandas.api.types import is_numeric_dtype
+
+        wrong = [c for c, dtype in X.dtypes.items() if not (is_numeric_dtype(dtype) or dtype == "category")]
+        require(
+            not wrong, f"X has text in {wrong}; convert it by X.astype(dict.fromkeys({wrong}, 'category')), or drop it"
+        )
+
+
+def warn_of_unknown(X: Any, known: Sequence[Any], name: str) -> None:
+    """Warn of categorical columns that have values, but none of the categories ``known`` to a model."""
+    for (column, _), values in zip(categories(X).items(), known, strict=False):  # of other numbers libraries complain
+        if X[column].notna().any() and X[column].cat.set_categories(values).isna().all():
+            warn(
+                f"{name}: the training had no value of the categorical column {column!r}, so all of them count as "
+                "missing; give the values the type of the training, such as text instead of numbers"
+            )
+
+
+def named(X: Any) -> Any:
+    """``X`` with strings as names of its columns, because the libraries take numbers for positions.
+
+    A frame is a shallow copy, because older versions of LightGBM set the categories of the caller's columns.
+    """
+    if not is_frame(X):
+        return X
+    X = X.copy(deep=False)
+    X.columns = [str(name) for name in X.columns]
+    return X
+
+
+def counts_columns(value: Any, names: Collection[str]) -> bool:
+    """Return True for a parameter that numbers columns, or has an entry for each of them, instead of naming some."""
+    if isinstance(value, str | os.PathLike):  # such as "0,2", "(1,0,-1)", or a file of splits
+        number = re.match(r"[\s(\[]*-?[\d.]+\s*([-,:)\]]|$)", str(value))
+        return str(value) not in names and (os.path.isfile(value) or number is not None)
+    return any(counts_columns(x, names) for x in value) if isinstance(value, Iterable) else is_number(value)
+
+
+def require_same_categories(before: list[list[Any]], X: Any) -> None:
+    """Raise unless ``X`` has the categories ``before`` in the same order: trees store only their numbers."""
+    now = [list(dtype.categories) for dtype in categories(X).values()]
+    require(now == before, f"X has the categories {now}, but init_model was trained on {before}; make them the same")
