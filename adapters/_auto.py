@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._run import DOCUMENTS, AnyObjective, Run
+from ltr_objectives.adapters._run import DOCUMENTS, AnyObjective, Records, Run
 from ltr_objectives.adapters._tables import is_pool
 from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
@@ -16,7 +16,7 @@ from ltr_objectives.objectives.typical import typical
 from ltr_objectives.statistics import best_of, rank
 
 if TYPE_CHECKING:
-    from ltr_objectives.adapters._ranker import Ranker, Records
+    from ltr_objectives.adapters._ranker import Ranker
 
 
 class Candidate(NamedTuple):
@@ -62,13 +62,13 @@ class Attempt(NamedTuple):
 
     model: Any
     objective: AnyObjective
-    records: "Records"
+    records: Records
     rounds: int
     params: dict[str, Any]  # beside those of the ranker
     values: np.ndarray  # of the queries that choose
 
 
-def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", AnyObjective, list[Candidate]]:
+def train_best(ranker: "Ranker", run: Run) -> tuple[Any, Records, AnyObjective, list[Candidate]]:
     """Train each candidate as ``run`` says; return the model with the best metric on the last eval set.
 
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
@@ -91,12 +91,13 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", AnyObjective
         of_candidate = run._replace(objective=objective, params={**more, **run.params})
         try:
             of_candidate.refuse_unread(library)
-            model, records = ranker._train_run(of_candidate)
-            scores = ranker._scores(model, part.X) + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
+            model, records = library.train(of_candidate)
+            scores = library.predict(model, part.X, ranker._given())
+            scores = scores + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
         except library.exception() as error:
             raise LTRError(essence(str(error))) from error
         values = metric.values(part.queries, scores, n_threads=run.n_threads)
-        return Attempt(model, objective, records, ranker._rounds(model), more, values)
+        return Attempt(model, objective, records, library.rounds(model), more, values)
 
     def attempt(name: str) -> Attempt:
         own = trained(candidates[name], {})
@@ -127,6 +128,5 @@ def as_ours(run: Run, library: Library, twin: str) -> dict[str, Any]:
     found: dict[str, Any] = {library.l2: DOCUMENTS * document}
     if library.least_hessian:
         found[library.least_hessian] = library.least_hessian_default * document
-    else:  # CatBoost
-        found |= {"bootstrap_type": "Bernoulli" if "subsample" in run.params else "No", "random_strength": 0}
+    found |= library.defaults(run.params)
     return {name: value for name, value in found.items() if not library.given(name, run.params)}

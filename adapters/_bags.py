@@ -1,9 +1,8 @@
 """Bags: models trained on resampled queries, merged into one model of the library."""
 
 import inspect
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,8 +18,6 @@ from ltr_objectives.errors import require
 R = TypeVar("R", bound=Ranker)
 OF_ONE_TRAINING = re.compile("(?!eval_metric)eval_.*|.*_eval_set|.*_model|early_stopping_rounds|callbacks|verbose")
 SEEDS = ("random_state", "seed", "random_seed")
-A_TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
-OF_A_LEAF = re.compile(r"^(leaf_value|leaf_const|leaf_coeff|internal_value|shrinkage)=.*$", re.MULTILINE)
 
 
 def bagged(
@@ -91,7 +88,7 @@ def bagged(
         drawn, left_out = resampled(part, rng)
         fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,), **params))
     merged = clone(ranker)
-    merged._adopt(MERGE[ranker.library.name]([each.booster_ for each in fitted]))
+    merged._adopt(ranker.library.merge([each.booster_ for each in fitted]))
     merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None)
     return merged
 
@@ -114,63 +111,3 @@ def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
     by_row, weight = np.repeat(times, part.group), part.queries.weight_by_row
     drawn = np.flatnonzero(by_row), part.group[times > 0], by_row if weight is None else by_row * weight
     return part.take(*drawn), part.take(np.flatnonzero(by_row == 0), part.group[times == 0])
-
-
-def merged_xgboost(models: Sequence[Any]) -> Any:
-    """The mean of the models: their trees one after the other, leaves divided by the number of models.
-
-    In the JSON of versions 2.0 to 3.4 a gbtree is ``{"model": ...}``, and dart ``{"gbtree": gbtree, "weight_drop":
-    [...]}`` or, since 3.4, a gbtree with ``weight_drop`` in its model. The split condition of a leaf is its value.
-    """
-    texts = [json.loads(model.save_raw("json")) for model in models]
-    boosters = [text["learner"]["gradient_booster"] for text in texts]
-    parts = [booster.get("gbtree", booster)["model"] for booster in boosters]
-    weighted = boosters if "weight_drop" in boosters[0] else parts
-    if weighted[0].get("weight_drop"):  # dart: prediction multiplies each tree by its weight
-        weighted[0]["weight_drop"] = [w / len(models) for each in weighted for w in each["weight_drop"]]
-    else:
-        for tree in (tree for part in parts for tree in part["trees"]):
-            is_leaf = np.array(tree["left_children"]) < 0
-            split = np.array(tree["split_conditions"], np.float32)
-            tree["split_conditions"] = np.where(is_leaf, split / np.float32(len(models)), split).tolist()
-            tree["base_weights"] = (np.array(tree["base_weights"], np.float32) / np.float32(len(models))).tolist()
-    trees = [tree | {"id": i} for i, tree in enumerate(tree for part in parts for tree in part["trees"])]
-    parts[0]["trees"], parts[0]["tree_info"] = trees, [info for part in parts for info in part["tree_info"]]
-    parts[0]["gbtree_model_param"]["num_trees"] = str(len(trees))
-    sizes = np.concatenate([np.diff(part["iteration_indptr"]) for part in parts])
-    parts[0]["iteration_indptr"] = [0, *np.cumsum(sizes).tolist()]
-    params = [text["learner"]["learner_model_param"] for text in texts]
-    start = np.mean([float(each["base_score"].strip("[]")) for each in params])
-    params[0]["base_score"] = re.sub(r"[^\[\]]+", f"{start:.9g}", params[0]["base_score"])
-    for name in ("best_iteration", "best_score"):
-        texts[0]["learner"]["attributes"].pop(name, None)
-    model = models[0].copy()
-    model.load_model(bytearray(json.dumps(texts[0]), "utf8"))
-    return model
-
-
-def merged_lightgbm(models: Sequence[Any]) -> Any:
-    """The mean of the models, as :func:`merged_xgboost`, by the lines of LightGBM's text, versions 4.0 to 4.7."""
-
-    def divided(line: re.Match[str]) -> str:
-        name, _, numbers = line[0].partition("=")
-        return f"{name}={re.sub(r'[^ ]+', lambda number: repr(float(number[0]) / len(models)), numbers)}"
-
-    texts = [model.model_to_string() for model in models]
-    require("\naverage_output\n" not in texts[0], "bags are a sum of trees, and boosting='rf' averages them")
-    heads, ends = zip(*(text.split("end of trees\n") for text in texts), strict=True)
-    head, *_ = A_TREE.split(heads[0])
-    trees = [tree for each in heads for tree in A_TREE.split(each)[1:]]
-    numbered = (f"Tree={i}\n{OF_A_LEAF.sub(divided, tree)}" for i, tree in enumerate(trees))
-    head = re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE)
-    return type(models[0])(model_str="".join([head, *numbered, "end of trees\n", ends[0]]))
-
-
-def merged_catboost(models: Sequence[Any]) -> Any:
-    """The mean of the models, by CatBoost's own function; it cannot save sums of statistics of the same categories."""
-    import catboost
-
-    return catboost.sum_models(list(models), [1 / len(models)] * len(models), "FailIfCtrIntersects")
-
-
-MERGE = {"xgboost": merged_xgboost, "lightgbm": merged_lightgbm, "catboost": merged_catboost}

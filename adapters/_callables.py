@@ -13,7 +13,7 @@ from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_eq
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
-from ltr_objectives.libraries import CATBOOST, LIBRARIES, Library
+from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
@@ -138,7 +138,8 @@ class Placed:
         return repr(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.library is not CATBOOST and calls_of(CATBOOST).frames:  # which copies the parameters of each fit
+        catboost = LIBRARIES["catboost"]
+        if self.library is not catboost and calls_of(catboost).frames:  # which copies the parameters of each fit
             raise self.misplaced()
         return vars(self)
 

@@ -1,10 +1,11 @@
-"""CatBoost: a custom objective and a custom metric that see whole queries."""
+"""CatBoost: a training of our estimator, and a custom objective and a custom metric that see whole queries."""
 
 from __future__ import annotations
 
 import copy
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,241 @@ from ltr_objectives.adapters._catboost_fit import (
     rows_of,
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
+from ltr_objectives.adapters._run import Records, Run
+from ltr_objectives.adapters._tables import Part, categories, is_pool
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.libraries import CATBOOST
+from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Convention, Metric, get_metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import Queries, by_goal, vector
+
+LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval"}
+OF_FIT = ("log_cout", "log_cerr", "plot", "plot_file")  # which are not parameters
+STOPPING = {"od_type", "od_pval"}
+
+
+class CatBoost(Library):
+    """CatBoost, by ``catboost.CatBoost``."""
+
+    name = "catboost"
+    ranker = "CatBoostRanker"
+    model = "CatBoost"
+    error = "CatBoostError"
+    endings = (".cbm",)
+    threads = "thread_count"
+    first_trees = "ntree_end"
+    l2 = "l2_leaf_reg"
+    limits = ("depth", "min_data_in_leaf", "l2_leaf_reg")
+    unread = ("bayesian_matrix_reg",)
+    by_column = (
+        "cat_features", "embedding_features", "feature_weights", "first_feature_use_penalties", "fixed_binary_splits",
+        "ignored_features", "input_borders", "monotone_constraints", "per_feature_ctr",
+        "per_float_feature_quantization", "per_object_feature_penalties", "text_features",
+    )  # fmt: skip
+    of_the_data = ("cat_features", "text_features", "embedding_features")
+    objectives = r"[A-Z]\w*(:.*)?"
+    metrics = r"[A-Z]\w*(:.*)?"
+    natives = dict.fromkeys((
+        "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
+        "LambdaMart", "StochasticFilter", "QueryCrossEntropy",
+    ), "")  # fmt: skip
+    rivals = ("YetiRank", "QueryRMSE")
+    rivals_for = dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}")
+    unusable = ("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION", "StochasticFilter", "QueryCrossEntropy")
+    binary = ("mode=MAP", "mode=MRR", "metric=MRR")
+    capitals = True
+    dtype = np.float64
+    negative_hessians = True
+    seed = "random_seed"
+
+    def aliases(self) -> Sequence[tuple[str, ...]]:
+        return (
+            ("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait"),
+            ("random_state", "random_seed"),
+        )  # fmt: skip
+
+    def calls(self, given: Any, method: str) -> bool:
+        return hasattr(given, method)
+
+    def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
+        return {
+            "depth": max(1, round(np.log2(leaves))), "l2_leaf_reg": l2, "boosting_type": "Plain",
+            "leaf_estimation_backtracking": "No", **self.defaults({}),
+        }  # fmt: skip
+
+    def defaults(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {"bootstrap_type": "Bernoulli" if "subsample" in params else "No", "random_strength": 0}
+
+    def train(self, run: Run) -> tuple[Any, Records]:
+        catboost, run = self.load(), _reordered(run)
+        pools, sets = _pools(run)
+        params = _params(run, pools[0], sets[0])
+        of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
+        _set_stopping(params, run)
+        evaluated, records = _evaluated(run, pools[0], sets, params)
+        given = {"eval_set": pools[1:] or None, "init_model": run.init_model, "callbacks": run.callbacks or None}
+        try:
+            model = catboost.CatBoost(params | evaluated).fit(pools[0], **given, **of_fit)
+        except catboost.CatBoostError as error:
+            if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
+                raise KeyboardInterrupt from None
+            raise
+        require(
+            model.tree_count_,
+            f"CatBoost stopped {run.objective} before its first tree, for the reason that it printed; "
+            "try smaller labels, a larger l2_leaf_reg or another objective",
+        )
+        if run.start:
+            model.set_scale_and_bias(1.0, run.start)
+        found = _records(model.evals_result_)
+        for i, values in enumerate(records):
+            found[f"validation_{i}"] |= values
+        return model, found
+
+    def start(self, model: Any, X: Any) -> Any:
+        return model.copy()  # trees alone: CatBoost would go on with weights of that training
+
+    def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
+        return model.predict(X, **options)
+
+    def rounds(self, model: Any) -> int:
+        return int(model.tree_count_)
+
+    def splits(self, model: Any) -> float:
+        return float(np.sum(model.get_tree_leaf_counts() > 1))
+
+    def features(self, model: Any) -> tuple[int, list[str] | None]:
+        names: list[str] = model.feature_names_
+        return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+    def read(self, path: str) -> Any:
+        # of JSON that was cut short CatBoost would read numbers from memory at random; its own format has a length
+        content = require_whole(path, "CatBoost", lambda content: content[:4] == b"CBM1" or json.loads(content))
+        return self.load().CatBoost().load_model(path, "cbm" if content[:4] == b"CBM1" else "json")
+
+    def merge(self, models: Sequence[Any]) -> Any:
+        """The mean, by CatBoost's own function, which cannot save sums of statistics of the same categories."""
+        return self.load().sum_models(list(models), [1 / len(models)] * len(models), "FailIfCtrIntersects")
+
+
+LIBRARY = CatBoost()
+
+
+def _reordered(run: Run) -> Run:
+    """The run, its rows shuffled within queries if statistics of categories read the labels of the rows above."""
+    if not isinstance(run.objective, Objective) or is_pool(run.train.X):  # CatBoost does not reorder a pool
+        return run
+    reads_labels = (categories(run.train.X) or run.of_the_data) and not pairs_of_rows(run.objective)
+    return run._replace(train=shuffled(run.train)) if reads_labels else run
+
+
+def _pools(run: Run) -> tuple[list[Any], tuple[Rows, ...]]:
+    """The pools for training and for evaluation, and their rows."""
+    own, start = isinstance(run.objective, Objective), run.start or 0.0
+    parts = run.train, *run.evals
+    pools = [_pool(part, own, run.of_the_data) for part in parts]
+    for pool in pools if start else ():
+        pool.set_baseline(np.full(pool.num_row(), start))
+    return pools, tuple(_rows(part, own, start) for part in parts)
+
+
+def _pool(part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
+    """The pool of a part, for an objective of our ``own`` or CatBoost's."""
+    if is_pool(part.X):
+        return part.X.slice(np.arange(part.queries.rows)) if own else part.X  # ours set weights and a baseline
+    by_query = None if own else part.weight_by_query
+    weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
+    options = {"baseline": part.margin, **of_the_data}
+    found = list(categories(part.X))
+    if found:
+        options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
+    return LIBRARY.load().Pool(part.X, part.labels, group_id=part.qid, **weight, **options)
+
+
+def shuffled(part: Part) -> Part:
+    """The rows of each query in random order."""
+    order = np.random.default_rng(0).random(part.queries.rows)
+    return part.take(np.lexsort((order, part.qid)), part.group)
+
+
+def _rows(part: Part, own: bool, start: float) -> Rows:
+    """The rows of the pool of a part, which ``rows_of`` would read from the pool, far more slowly."""
+    weight = part.weight if own or part.weight_by_query is None else None  # a pool does not show weights by query
+    baseline = np.full(len(part.labels), start) if start else part.margin
+    return Rows(
+        part.labels, part.group, given_weight(weight), None if baseline is None else baseline.astype(np.float32)
+    )
+
+
+def _params(run: Run, pool: Any, rows: Rows) -> dict[str, Any]:
+    """The parameters for CatBoost, with our defaults if the objective is ours."""
+    params = {"allow_writing_files": False, "loss_function": run.objective, **run.with_l2(LIBRARY)}
+    params |= run.of_the_data if is_pool(run.train.X) else {}  # CatBoost compares them with the pool's
+    if not LOUDNESS & params.keys():
+        params["verbose"] = run.verbose
+    if run.learner is None:
+        return params
+    splits = params.pop("newton_splits", True)
+    warn_of_pairs(pool, run.learner)
+    made = CatBoostObjective(run.learner, rows, run.train.queries, newton_splits=splits, n_threads=run.n_threads)
+    params["loss_function"] = made.prepare(pool)
+    return {
+        "leaf_estimation_method": "Newton",
+        "one_hot_max_size": 10,
+        **LIBRARY.defaults(params),
+        **({"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}),
+        **params,
+    }
+
+
+def _set_stopping(params: dict[str, Any], run: Run) -> None:
+    """Set how the training stops. Without early stopping all rounds are kept."""
+    params |= {"od_wait": run.patience} if run.patience else {}
+    for name in sorted(STOPPING & params.keys()):
+        require(run.evals, f"{name}= needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
+    if not _stops(params):
+        params.setdefault("use_best_model", False)
+
+
+def _stops(params: Mapping[str, Any]) -> bool:
+    return bool(params.get("od_wait") or STOPPING & params.keys() or params.get("use_best_model"))
+
+
+def _evaluated(
+    run: Run, pool: Any, sets: tuple[Rows, ...], params: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, list[float]]]]:
+    """The parameters with what CatBoost evaluates; and, filled by the training, by eval set our metrics but the first.
+
+    CatBoost takes one metric object, so that ours computes the others too.
+    """
+    own, native, objects = run.own_metrics, run.native_metrics, run.functions
+    require(len(objects) + bool(own) < 2, f"CatBoost calls one metric object, perhaps ours; leave {objects} out")
+    first, chosen = (next(iter(metrics), None) for metrics in (run.metrics, [*own, *objects, *native]))
+    require(
+        not _stops(params) or first is chosen,
+        f"CatBoost stops early on {first} only if no other metric is ours or an object; name {chosen} first, or leave "
+        "out early stopping or one of them",
+    )
+    others = native if own or objects else native[1:]
+    custom = {"custom_metric": others} if others else {}
+    if not own:
+        return custom | ({} if chosen is None else {"eval_metric": chosen}), []
+    queries = tuple(part.queries for part in (run.train, *run.evals))
+    has_categories = len(pool.get_cat_feature_indices()) > 0
+    any_order = has_categories and not isinstance(run.objective, Objective) and not params.get("has_time")
+    made = CatBoostMetric(own[0], sets, queries, run.n_threads, own[1:], any_order)
+    return custom | {"eval_metric": made}, made.records
+
+
+def _records(found: dict[str, Any]) -> Records:
+    """Return the records of CatBoost without the training set; CatBoost calls a single eval set "validation"."""
+    return {
+        "validation_0" if name == "validation" else name: {metric: list(v) for metric, v in values.items()}
+        for name, values in found.items()
+        if name != "learn"
+    }
 
 
 class CatBoostObjective(ObjectiveCallable):
@@ -47,7 +276,7 @@ class CatBoostObjective(ObjectiveCallable):
     number of trainings, even at the same time.
     """
 
-    library = CATBOOST
+    library = LIBRARY
 
     def __init__(
         self, objective: Objective, rows: Rows, queries: Queries, *, newton_splits: bool, n_threads: int | None
@@ -106,24 +335,17 @@ class CatBoostObjective(ObjectiveCallable):
     def _scores_at_start(self, fit: Fit) -> np.ndarray:
         model = fit.init_model
         if isinstance(model, str | os.PathLike):
-            model = read_model(os.fspath(model))
+            model = LIBRARY.read(os.fspath(model))
         if model is not None:
             return np.asarray(model.predict(fit.pool, prediction_type="RawFormulaVal"), np.float64)
         baseline = self._rows.baseline
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
 
 
-def read_model(path: str) -> Any:
-    """The model of a file in CatBoost's own format, or in JSON."""
-    # of JSON that was cut short CatBoost would read numbers from memory at random; its own format has a length
-    content = require_whole(path, "CatBoost", lambda content: content[:4] == b"CBM1" or json.loads(content))
-    return CATBOOST.load().CatBoost().load_model(path, "cbm" if content[:4] == b"CBM1" else "json")
-
-
 class CatBoostMetric(Placed):
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
-    library = CATBOOST
+    library = LIBRARY
     role = "metric"
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
@@ -156,7 +378,7 @@ class CatBoostMetric(Placed):
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
-            twin.n_threads = CATBOOST.n_threads(fit.params, self.n_threads)
+            twin.n_threads = LIBRARY.n_threads(fit.params, self.n_threads)
             twin._seen = {}
         return twin
 

@@ -9,7 +9,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import Placed, equal
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.libraries import CATBOOST
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.queries import sizes_of
 
 KEEPING = threading.Lock()
@@ -62,7 +62,7 @@ class Rows(NamedTuple):
 
 def rows_of(pool: Any, name: str = "pool") -> Rows:
     """Read a ``catboost.Pool``."""
-    catboost = CATBOOST.load()
+    catboost = LIBRARIES["catboost"].load()
     found = type(pool).__name__
     require(isinstance(pool, catboost.Pool), f"{name} must be a catboost.Pool(X, y, group_id=...), got {found}")
     require(pool.num_row() > 0 and pool.has_label(), f"{name} has no labels; make it with Pool(X, y, group_id=...)")
@@ -102,7 +102,7 @@ def has_group_weight(pool: Any, group: np.ndarray) -> bool:
     part = pool.slice(list(range(first, first + int(group[shortest]))))
     try:
         part.set_group_id([0] * part.num_row())
-    except CATBOOST.exception() as error:
+    except LIBRARIES["catboost"].exception() as error:
         return "already has pairs" not in str(error)  # this is checked after the weights
     return False
 
@@ -147,7 +147,7 @@ def fit_under_way() -> Fit | None:
     CatBoost gives a user-defined object nothing of the training, but each ``fit`` starts by a deep copy of its
     parameters. Only that call knows which pool is trained on: another pool may have equal labels.
     """
-    calls = calls_of(CATBOOST)
+    calls = calls_of(LIBRARIES["catboost"])
     if calls.names[:2] != ["_prepare_train_params", "_fit"]:
         require(calls.names[:1] not in (["cv"], ["_prepare_train_params"]), NOT_A_FIT)
         return None

@@ -9,28 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import pairs_of_rows
-from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective, read_model, warn_of_pairs
-from ltr_objectives.adapters._catboost_fit import Rows, given_weight
+from ltr_objectives.adapters._catboost import LIBRARY
 from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, either, read_part, read_parts
-from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run
-from ltr_objectives.adapters._tables import Part, categories, is_pool
-from ltr_objectives.errors import LTRError, require
-from ltr_objectives.libraries import CATBOOST
+from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric
+from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Convention
-from ltr_objectives.objectives.base import Objective
 
-catboost: Any = CATBOOST.load()
+catboost: Any = LIBRARY.load()
 if TYPE_CHECKING:
     from catboost import CatBoostRanker as Base
     from typing_extensions import Self
 else:
     Base = catboost.CatBoostRanker
-
-LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval"}
-OF_FIT = ("log_cout", "log_cerr", "plot", "plot_file")  # which are not parameters
-STOPPING = {"od_type", "od_pval"}
 
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
@@ -89,7 +80,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     (60,)
     """
 
-    library = CATBOOST
+    library = LIBRARY
 
     def __init__(
         self,
@@ -221,148 +212,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     grid_search = randomized_search = select_features = _refuse_search
 
-    def _train_run(self, run: Run) -> tuple[Any, Records]:
-        own, start = isinstance(run.objective, Objective), run.start or 0.0
-        of_pool = is_pool(run.train.X)  # whose rows CatBoost does not reorder
-        reads_labels = not of_pool and (categories(run.train.X) or run.of_the_data)
-        if isinstance(run.objective, Objective) and reads_labels and not pairs_of_rows(run.objective):
-            run = run._replace(train=shuffled(run.train))  # statistics read the labels of the rows above
-        pools = [self._pool(part, own, run.of_the_data) for part in (run.train, *run.evals)]
-        for pool in pools if start else ():
-            pool.set_baseline(np.full(pool.num_row(), start))
-        sets = tuple(_rows(part, own, start) for part in (run.train, *run.evals))
-        params = _params(run, pools[0], sets[0])
-        params |= run.of_the_data if of_pool else {}  # CatBoost compares them with the pool's
-        of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
-        params |= {"od_wait": run.patience} if run.patience else {}
-        for name in sorted(STOPPING & params.keys()):
-            require(run.evals, f"{name}= needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
-        stops = bool(run.patience or STOPPING & params.keys() or params.get("use_best_model"))
-        if not stops:
-            params.setdefault("use_best_model", False)
-        records = _set_metrics(params, run, pools[0], sets, stops)
-        data = {"eval_set": pools[1:] or None, "init_model": run.init_model}
-        try:
-            model = catboost.CatBoost(params).fit(pools[0], **data, callbacks=run.callbacks or None, **of_fit)
-        except catboost.CatBoostError as error:
-            if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
-                raise KeyboardInterrupt from None
-            raise
-        require(
-            model.tree_count_,
-            f"CatBoost stopped {run.objective} before its first tree, for the reason that it printed; "
-            "try smaller labels, a larger l2_leaf_reg or another objective",
-        )
-        if start:
-            model.set_scale_and_bias(1.0, start)
-        found = _records(model.evals_result_)
-        for i, values in enumerate(records):
-            found[f"validation_{i}"] |= values
-        return model, found
-
-    def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
-        if is_pool(part.X):
-            return part.X.slice(np.arange(part.queries.rows)) if own else part.X  # ours set weights and a baseline
-        by_query = None if own else part.weight_by_query
-        weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
-        options = {"baseline": part.margin, **of_the_data}
-        found = list(categories(part.X))
-        if found:
-            options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        return catboost.Pool(part.X, part.labels, group_id=part.qid, **weight, **options)
-
-    def _start(self, init_model: Any, X: Any) -> Any:
-        return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
-
-    def _scores(self, model: Any, X: Any, **options: Any) -> Any:
-        return model.predict(X, **options)
-
-    def _rounds(self, model: Any) -> int:
-        return int(model.tree_count_)
-
-    def _splits(self, model: Any) -> float:
-        return float(np.sum(model.get_tree_leaf_counts() > 1))
-
-    def _load(self, path: str) -> Any:
-        return read_model(path)
-
-    def _features(self, model: Any) -> tuple[int, list[str] | None]:
-        names: list[str] = model.feature_names_
-        return len(names), None if names == [str(i) for i in range(len(names))] else names
-
 
 def _by_name(value: Any) -> Any:
     """The name of an object of ``catboost.metrics``; anything else is returned as it is."""
     if isinstance(value, list):
         return [_by_name(each) for each in value]
     return str(value) if isinstance(value, catboost.metrics.BuiltinMetric) else value
-
-
-def shuffled(part: Part) -> Part:
-    """The rows of each query in random order."""
-    order = np.random.default_rng(0).random(part.queries.rows)
-    return part.take(np.lexsort((order, part.qid)), part.group)
-
-
-def _rows(part: Part, own: bool, start: float) -> Rows:
-    """The rows of the pool of a part, which ``rows_of`` would read from the pool, far more slowly."""
-    weight = part.weight if own or part.weight_by_query is None else None  # a pool does not show weights by query
-    baseline = np.full(len(part.labels), start) if start else part.margin
-    return Rows(
-        part.labels, part.group, given_weight(weight), None if baseline is None else baseline.astype(np.float32)
-    )
-
-
-def _params(run: Run, pool: Any, rows: Rows) -> dict[str, Any]:
-    """The parameters for CatBoost, with our defaults if the objective is ours."""
-    params = {"allow_writing_files": False, "loss_function": run.objective, **run.with_l2(CATBOOST)}
-    if not LOUDNESS & params.keys():
-        params["verbose"] = run.verbose
-    if run.learner is None:
-        return params
-    splits = params.pop("newton_splits", True)
-    warn_of_pairs(pool, run.learner)
-    made = CatBoostObjective(run.learner, rows, run.train.queries, newton_splits=splits, n_threads=run.n_threads)
-    params["loss_function"] = made.prepare(pool)
-    return {
-        "leaf_estimation_method": "Newton",
-        "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
-        "one_hot_max_size": 10,
-        "random_strength": 0,
-        **({"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}),
-        **params,
-    }
-
-
-def _set_metrics(
-    params: dict[str, Any], run: Run, pool: Any, sets: tuple[Rows, ...], stops: bool
-) -> list[dict[str, list[float]]]:
-    """Set what CatBoost evaluates. Training fills what is returned: by eval set, our metrics after the first."""
-    own, native, objects = run.own_metrics, run.native_metrics, run.functions
-    require(len(objects) + bool(own) < 2, f"CatBoost calls one metric object, perhaps ours; leave {objects} out")
-    first, chosen = (next(iter(metrics), None) for metrics in (run.metrics, [*own, *objects, *native]))
-    require(
-        not stops or first is chosen,
-        f"CatBoost stops early on {first} only if no other metric is ours or an object; name {chosen} first, or leave "
-        "out early stopping or one of them",
-    )
-    custom = native if own or objects else native[1:]
-    if custom:
-        params["custom_metric"] = custom
-    if not own:
-        params |= {} if chosen is None else {"eval_metric": chosen}
-        return []
-    queries = tuple(part.queries for part in (run.train, *run.evals))
-    has_categories = len(pool.get_cat_feature_indices()) > 0
-    any_order = has_categories and not isinstance(run.objective, Objective) and not params.get("has_time")
-    params["eval_metric"] = made = CatBoostMetric(own[0], sets, queries, run.n_threads, own[1:], any_order)
-    return made.records
-
-
-def _records(found: dict[str, Any]) -> Records:
-    """Return the records of CatBoost without the training set; CatBoost calls a single eval set "validation"."""
-    return {
-        "validation_0" if name == "validation" else name: {metric: list(v) for metric, v in values.items()}
-        for name, values in found.items()
-        if name != "learn"
-    }

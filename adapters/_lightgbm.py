@@ -1,18 +1,336 @@
-"""LightGBM: one callable for ``lgb.train``, ``Booster.update(fobj=)`` and ``LGBMRanker``."""
+"""LightGBM: a training of our estimator, and the callables for its own functions and estimators."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._callables import ByGoal, MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import calls_of
-from ltr_objectives.errors import require, shown
-from ltr_objectives.libraries import LIGHTGBM
+from ltr_objectives.adapters._run import (
+    Records,
+    Run,
+    is_off,
+    refuse_dart,
+    refuse_same_names,
+    unknown_metric,
+    unknown_objective,
+)
+from ltr_objectives.adapters._tables import (
+    categorical,
+    is_frame,
+    refuse_text,
+    require_same_categories,
+    require_same_kinds,
+)
+from ltr_objectives.checks import is_number
+from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
 from ltr_objectives.objectives.base import Objective, get_objective
+
+END = re.compile(  # of a model file
+    rb"\nend of trees\n.*\nend of parameters\s*(\npandas_categorical:(null|\[.*\])\s*)?\Z", re.DOTALL
+)
+SIZES = re.compile(rb"^tree_sizes=(.*)$", re.MULTILINE)  # one for each tree
+A_TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
+OF_A_LEAF = re.compile(r"^(leaf_value|leaf_const|leaf_coeff|internal_value|shrinkage)=.*$", re.MULTILINE)
+SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
+
+
+class LightGBM(Library):
+    """LightGBM, by ``lgb.train``."""
+
+    name = "lightgbm"
+    ranker = "LGBMRanker"
+    model = "Booster"
+    error = "basic.LightGBMError"
+    endings = (".txt",)
+    threads = "num_threads"
+    first_trees = "num_iteration"
+    l2 = "reg_lambda"
+    limits = ("min_child_samples", "min_split_gain", "min_sum_hessian_in_leaf", "reg_lambda", "reg_alpha")
+    unread = (
+        "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
+        "sigmoid", "objective_seed", "alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt",
+        "scale_pos_weight", "tweedie_variance_power",
+    )  # fmt: skip
+    by_column = (
+        "categorical_feature", "cegb_penalty_feature_coupled", "cegb_penalty_feature_lazy", "feature_contri",
+        "forcedbins_filename", "forcedsplits_filename", "ignore_column", "interaction_constraints",
+        "max_bin_by_feature", "monotone_constraints",
+    )  # fmt: skip
+    of_the_data = ("categorical_feature", "feature_name")
+    objectives = r"[a-z]\w*"
+    metrics = r"[a-z]\w*"
+    natives: ClassVar = {"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"}
+    rivals = ("lambdarank", "rank_xendcg")
+    least_patience = -1  # as 0, no early stopping
+    least_hessian = "min_sum_hessian_in_leaf"
+    least_hessian_default = 1e-3
+
+    def aliases(self) -> Sequence[tuple[str, ...]]:
+        """LightGBM's own table, which is not public; empty if it has none."""
+        return _aliases()
+
+    def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
+        return {"num_leaves": leaves, "lambda_l2": l2, "min_sum_hessian_in_leaf": least_hessian}
+
+    def reproducible(self) -> dict[str, Any]:  # else timing chooses an algorithm, and so the last digits
+        return {"deterministic": True, "force_col_wise": True}
+
+    def train(self, run: Run) -> tuple[Any, Records]:
+        lgb = self.load()
+        require(
+            run.init_model is None or run.train.margin is None,
+            "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
+        )
+        refuse_text(run.train.X)
+        boosting = "".join(map(str, self.given("boosting", run.params).values())).lower()
+        linear = any(not is_off(each) for each in self.given("linear_tree", run.params).values())
+        # leaves of linear trees, and initial scores of a forest, cannot be set
+        start = None if linear or boosting in ("rf", "random_forest") else run.start
+        params = _params(run, boosting, start)
+        gradients = run.gradients(LightGBMObjective, params)
+        rounds = params.pop("n_estimators", 100)
+        train, *evals = _datasets(run, start)
+        result: Records = {}
+
+        def trained(objective: Any) -> Any:
+            return lgb.train(
+                {"objective": objective, **_with_threads(params)},
+                train,
+                rounds,
+                valid_sets=evals,
+                valid_names=run.names,
+                init_model=run.init_model,
+                feval=_as_metrics(run, evals),
+                callbacks=[*run.callbacks, lgb.record_evaluation(result), *_callbacks(run, params)],
+            )
+
+        try:
+            booster = trained(gradients or _as_objective(run.objective))
+        except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
+            if "num_features" not in str(error):
+                raise
+            params |= {"boost_from_average": False}
+            booster = trained("regression")  # which adds a tree without a split
+        booster.free_dataset()
+        if start and booster.num_trees():  # as LightGBM's own boost_from_average does
+            for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
+                booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
+        return booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()}
+
+    def start(self, model: Any, X: Any) -> Any:
+        require_same_categories(model.pandas_categorical or [], X)
+        known = model.feature_name()
+        names = [stored_name(c) for c in X.columns] if is_frame(X) else known
+        require(
+            names == known or known[0].startswith("Column_"),  # LightGBM's names for an array
+            f"X has the columns {names}, but init_model was trained on {known}; give these, in this order",
+        )
+        if not 0 < model.best_iteration < model.current_iteration():
+            return model
+        return self.load().Booster(model_str=model.model_to_string())  # the rounds that it predicts with
+
+    def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
+        if not self.given(self.threads, options):
+            options[self.threads] = next(iter(self.given(self.threads, params).values()), processors(None))
+        return model.predict(X, **options)
+
+    def rounds(self, model: Any) -> int:
+        best: int = model.best_iteration
+        return best if best > 0 else int(model.current_iteration())
+
+    def splits(self, model: Any) -> float:
+        return float(model.feature_importance("split").sum())
+
+    def categories(self, model: Any) -> Sequence[Any]:
+        return model.pandas_categorical or ()
+
+    def features(self, model: Any) -> tuple[int, list[str] | None]:
+        names: list[str] = model.feature_name()
+        return len(names), None if names == [f"Column_{i}" for i in range(len(names))] else names
+
+    def read(self, path: str) -> Any:
+        def is_whole(content: bytes) -> bool:  # else LightGBM reads fewer trees, or ends the process
+            sizes = SIZES.search(content)
+            return bool(END.search(content) and (not sizes or len(sizes[1].split()) == content.count(b"\nTree=")))
+
+        require_whole(path, "LightGBM", is_whole)
+        return self.load().Booster(model_file=path)
+
+    def merge(self, models: Sequence[Any]) -> Any:
+        """The mean, by the lines of LightGBM's text, versions 4.0 to 4.7."""
+
+        def divided(line: re.Match[str]) -> str:
+            name, _, numbers = line[0].partition("=")
+            return f"{name}={re.sub(r'[^ ]+', lambda number: repr(float(number[0]) / len(models)), numbers)}"
+
+        texts = [model.model_to_string() for model in models]
+        require("\naverage_output\n" not in texts[0], "bags are a sum of trees, and boosting='rf' averages them")
+        heads, ends = zip(*(text.split("end of trees\n") for text in texts), strict=True)
+        head, *_ = A_TREE.split(heads[0])
+        trees = [tree for each in heads for tree in A_TREE.split(each)[1:]]
+        numbered = (f"Tree={i}\n{OF_A_LEAF.sub(divided, tree)}" for i, tree in enumerate(trees))
+        head = re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE)
+        return type(models[0])(model_str="".join([head, *numbered, "end of trees\n", ends[0]]))
+
+
+LIBRARY = LightGBM()
+
+
+@functools.cache
+def _aliases() -> tuple[tuple[str, ...], ...]:
+    aliases: Any = getattr(LIBRARY.load().basic, "_ConfigAliases", None)
+    if not hasattr(aliases, "_get_all_param_aliases"):
+        return ()
+    groups = aliases._get_all_param_aliases().values()
+    return tuple(("eval_metric", *names) if "metric" in names else tuple(names) for names in groups)
+
+
+def processors(n: Any) -> Any:
+    """The number of threads as LightGBM's own ranker reads it."""
+    model = LIBRARY.load().LGBMModel()
+    return model._process_n_jobs(n if n is None else int(n)) if n is None or is_number(n) else n
+
+
+def _with_threads(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with a number of threads, LightGBM's ranker's if they have none."""
+    return params if LIBRARY.given(LIBRARY.threads, params) else {**params, LIBRARY.threads: processors(None)}
+
+
+def _datasets(run: Run, start: float | None) -> list[Any]:
+    """The data sets for training and for evaluation, with a score to start at."""
+    train, *evals = (
+        LIBRARY.load().Dataset(
+            part.X, part.labels, group=part.group, weight=part.weight, **run.of_the_data,
+            init_score=np.full(len(part.labels), start) if start else part.margin,
+        )
+        for part in (run.train, *run.evals)
+    )  # fmt: skip
+    for i, data in enumerate(evals):
+        require_same_kinds(run.evals[i].X, categorical(run.train.X), f"eval_set[{i}]")
+        data.set_reference(train)
+    return [train, *evals]
+
+
+def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:
+    """What LightGBM calls after each round: a check of names, printing, and early stopping."""
+    lgb = LIBRARY.load()
+    found: list[Any] = [_refuse_same_names]
+    if run.verbose and run.evals:
+        found.append(lgb.log_evaluation(int(run.verbose)))
+    if run.patience:
+        min_delta = next(iter(LIBRARY.given("early_stopping_min_delta", params).values()), 0.0)
+        found.append(_looking_at(lgb.early_stopping(run.patience, True, bool(run.verbose), min_delta), run))
+    return found
+
+
+def _as_objective(objective: Any) -> Any:
+    """An objective that is not ours, for ``lgb.train``."""
+    return objective if isinstance(objective, str) else LIBRARY.load().sklearn._ObjectiveFunctionWrapper(objective)
+
+
+def _as_metrics(run: Run, evals: Sequence[Any]) -> list[Any]:
+    """Our metrics and functions, for ``lgb.train``."""
+    values, functions = run.metric_values(evals), map(LIBRARY.load().sklearn._EvalFunctionWrapper, run.functions)
+    own = [lambda scores, data: [(*each, True) for each in values(scores, data)]] if run.own_metrics else []
+    return [*own, *functions]
+
+
+def parameter_names() -> set[str]:
+    """All names of all parameters; none if LightGBM has no table of them."""
+    return {alias for names in LIBRARY.aliases() for alias in names}
+
+
+def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
+    """The parameters for LightGBM, with our defaults; raises for those that it would ignore."""
+    params = dict(run.params) if start is None and _is_far(run) else run.with_l2(LIBRARY)
+    for name, value in (("verbosity", -1), ("num_leaves", 31)):  # its default; else it warns of max_depth
+        if not LIBRARY.given(name, params):
+            params[name] = value
+    if run.metrics:
+        params["metric"] = run.native_metrics or "None"
+        for name in run.native_metrics:
+            require(_knows(metric=name), unknown_metric(name, LIBRARY))
+    require(
+        "class_weight" not in params,
+        "class_weight= is not read; give fit sample_weight=, as compute_sample_weight(class_weight, y) of scikit-learn",
+    )
+    known = parameter_names()
+    for name in sorted(params.keys() - known) if known else ():
+        raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, LIBRARY.aliases())}")
+    unread = LIBRARY.given("eval_at", params) if run.metrics and not run.native_metrics else {}
+    require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
+    refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
+    require(
+        not (is_off(params.get("first_metric_only")) and run.patience and len(run.metrics) > 1),
+        "first_metric_only=False: early stopping looks at the first metric alone; leave it out, or name one metric",
+    )
+    if isinstance(run.objective, str):
+        require(_knows(objective=run.objective), unknown_objective(run.objective, LIBRARY))
+    else:
+        refuse_bagging_by_query(params)
+        params.setdefault("feature_pre_filter", False)  # LightGBM fails with a function if it drops every column
+    return params
+
+
+def _is_far(run: Run) -> bool:
+    """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
+    if run.learner is None or not run.learner.facts.label_scale:
+        return False
+    scores = np.zeros(len(run.train.labels)) if run.train.margin is None else run.train.margin
+    if run.init_model is not None:
+        scores = run.init_model.predict(run.train.X, raw_score=True, num_threads=run.n_threads or 0)
+    grad, _ = run.learner.compute(run.train.queries, scores, n_threads=run.n_threads)
+    return bool(abs(grad.mean()) > grad.std())
+
+
+def stored_name(column: Any) -> str:
+    """The name of a column as LightGBM's models have it."""
+    return str(column).replace(" ", "_")
+
+
+def _knows(objective: str = "none", metric: str = "None") -> bool:
+    """Try an objective or a metric on two rows, because LightGBM leaves out metrics that it does not know."""
+    lgb, quiet = LIBRARY.load(), {"verbosity": -1, "num_threads": 1}
+    rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
+    try:
+        found = lgb.Booster({"objective": objective, "metric": metric, **quiet}, rows).eval_train()
+    except lgb.basic.LightGBMError as error:  # it may know the metric, which needs other parameters
+        return "Unknown objective" not in str(error)
+    return bool(found) or metric == "None"
+
+
+def _refuse_same_names(env: Any) -> None:
+    refuse_same_names([each[1] for each in env.evaluation_result_list if each[0] == env.evaluation_result_list[0][0]])
+
+
+def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
+    """LightGBM's early stopping ``stop``, shown only the last eval set and the first metric."""
+    first, own = next(iter(run.metrics), None), {str(m) for m in run.own_metrics}
+    require(
+        first not in run.functions or not run.native_metrics,
+        f"LightGBM stops early on {' '.join(run.native_metrics)} if it is evaluated beside functions; name it first",
+    )
+
+    def is_first(metric: str) -> bool:
+        return metric == str(first) if isinstance(first, Metric) else metric not in own
+
+    def callback(env: Any) -> None:
+        seen = [r for r in env.evaluation_result_list if r[0] == run.names[-1] and is_first(r[1])]
+        stop(SimpleNamespace(**{field: getattr(env, field) for field in SEEN}, evaluation_result_list=seen))
+
+    callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
+    return callback
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
@@ -52,10 +370,10 @@ def _position(data: Any) -> Any:
 class LightGBMObjective(ObjectiveCallable):
     """Callable for LightGBM; made by :func:`lightgbm_objective`."""
 
-    library = LIGHTGBM
+    library = LIBRARY
 
     def answer(self, first: Any, second: Any, weight: Any, group: Any) -> tuple[np.ndarray, np.ndarray]:
-        booster = calls_of(LIGHTGBM).booster
+        booster = calls_of(LIBRARY).booster
         params = getattr(booster, "params", None) or {}
         refuse_our_text(params)
         of_both = {**(getattr(second, "params", None) or {}), **params}
@@ -77,7 +395,7 @@ def refuse_bagging_by_query(params: Params) -> None:
 def refuse_our_text(params: Params) -> None:
     """Raise for our text as LightGBM's own objective or metric: it drops a text with an equals sign."""
     for name, wrapped in (("objective", "lightgbm_objective({!r})"), ("metric", "feval=lightgbm_metric({!r})")):
-        for given, value in LIGHTGBM.given(name, params).items():
+        for given, value in LIBRARY.given(name, params).items():
             texts = value if isinstance(value, list | tuple) else [value]
             text = next((each for each in texts if "=" in str(each)), None)
             remedy = f"LightGBM does not know our names, and drops this text; give {wrapped.format(text)}"
@@ -87,12 +405,12 @@ def refuse_our_text(params: Params) -> None:
 class LightGBMMetric(MetricCallable):
     """Callable for LightGBM; made by :func:`lightgbm_metric`."""
 
-    library = LIGHTGBM
+    library = LIBRARY
 
     def answer(self, first: Any, second: Any, weight: Any, group: Any) -> list[tuple[str, float, bool]]:
         _refuse_subset(second, reads_position=False)
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        params = getattr(calls_of(LIGHTGBM).booster, "params", None)
+        params = getattr(calls_of(LIBRARY).booster, "params", None)
         refuse_our_text(params or {})
         means = self.means(self.queries(labels, group, weight), scores, params)
         return [(str(m), mean, True) for m, mean in means]

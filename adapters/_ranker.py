@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._data import BaseEstimator, check_columns, check_is_fitted, read_part, read_table
-from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, our_names, read_metrics, read_run
+from ltr_objectives.adapters._run import (
+    AUTO,
+    DEFAULT,
+    ROUNDS,
+    AnyObjective,
+    Records,
+    Run,
+    our_names,
+    read_metrics,
+    read_run,
+)
 from ltr_objectives.adapters._tables import (
     Part,
     categorical,
@@ -31,9 +41,6 @@ from ltr_objectives.metrics.base import Metric, get_metric
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-Records = dict[str, dict[str, list[float]]]
 
 
 class Fitted(NamedTuple):
@@ -69,16 +76,7 @@ class Ranker:
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
 
-    # the methods of each class
-    get_params: Callable[..., dict[str, Any]]  # those of the library's class too
-    _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
-    _train_run: Callable[[Run], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
-    _scores: Callable[..., np.ndarray]  # of a model for a table
-    _rounds: Callable[[Any], int]  # that a model predicts with
-    _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
-    _load: Callable[[str], Any]  # the model in a file
-    _features: Callable[[Any], tuple[int, list[str] | None]]  # their number, and their names if a model has them
-    _Booster: Any
+    _Booster: Any  # the library's model
 
     objective_: AnyObjective = of_fit("objective_")
     evals_result_: Records = of_fit("evals_result_")
@@ -87,8 +85,9 @@ class Ranker:
     n_features_in_: int = of_fit("n_features_in_")
     feature_names_in_: np.ndarray = of_fit("feature_names_in_")
 
-    if TYPE_CHECKING:  # scikit-learn makes them when a class is derived
+    if TYPE_CHECKING:  # of the library's class; scikit-learn makes the other two when a class is derived
 
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_fit_request(self, **routed: bool | str | None) -> Self: ...
         def set_score_request(self, **routed: bool | str | None) -> Self: ...
 
@@ -214,13 +213,13 @@ class Ranker:
         else:
             for i, part in enumerate(run.evals):
                 warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
-            model, records = self._train_run(run)
+            model, records = self.library.train(run)
             objective, report = run.objective, None
-        kept = self._rounds(model) - (0 if run.init_model is None else self._rounds(run.init_model))
+        kept = self.library.rounds(model) - (0 if run.init_model is None else self.library.rounds(run.init_model))
         if without := self._without_splits(model, run, kept):
             warnings.warn(without, LTRWarning, stacklevel=3)  # at the call of fit or bagged
         for i, part in enumerate(run.evals):
-            warn_of_unknown(part.X, self._known(model), f"eval_set[{i}]")
+            warn_of_unknown(part.X, self.library.categories(model), f"eval_set[{i}]")
         each = run.params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
         best = _at_round(kept, records) if each else {}
         if verbose and run.patience and each and kept in map(len, records.get(run.names[-1], {}).values()):
@@ -234,9 +233,9 @@ class Ranker:
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
         """The warning if no round has a split."""
-        before = 0.0 if run.init_model is None else self._splits(run.init_model)
+        before = 0.0 if run.init_model is None else self.library.splits(run.init_model)
         grows = run.params.get("process_type") != "update" and 0 not in (run.params.get(name) for name in ROUNDS)
-        if not grows or self._splits(model) != before:
+        if not grows or self.library.splits(model) != before:
             return ""
         given = [f"{n}={v}" for name in self.library.limits for n, v in self.library.given(name, run.params).items()]
         limits = ", ".join(given or self.library.limits)
@@ -254,12 +253,12 @@ class Ranker:
         """
         check_is_fitted(self)
         if is_pool(X):  # CatBoost checks its columns, and adds its baseline
-            return self._scores(self._Booster, X, **options)
+            return self.library.predict(self._Booster, X, self._given(), **options)
         table, _ = read_table(X)
         self._check_columns(table)
         table = named(table)
-        warn_of_unknown(table, self._known(self._Booster), "X")
-        return self._scores(self._Booster, table, **options)
+        warn_of_unknown(table, self.library.categories(self._Booster), "X")
+        return self.library.predict(self._Booster, table, self._given(), **options)
 
     def score(
         self,
@@ -301,7 +300,7 @@ class Ranker:
     @property
     def best_iteration_(self) -> int:
         """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data."""
-        return self._rounds(self.booster_)
+        return self.library.rounds(self.booster_)
 
     def save_model(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the trees in the library's own format, which it reads without this package.
@@ -312,9 +311,9 @@ class Ranker:
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
-        model = self._load(os.fspath(path))
+        model = self.library.read(os.fspath(path))
         self._adopt(model)
-        n, columns = self._features(model)
+        n, columns = self.library.features(model)
         numbered = columns is None or columns == [str(i) for i in range(n)]
         self._fitted = Fitted(n, None if numbered else np.array(columns, object), columns=columns)
         return self
@@ -339,6 +338,10 @@ class Ranker:
         added = {*self._get_param_names()} - {*cast("type[Ranker]", ours)._get_param_names()}
         return {name: v for name, v in self._set().items() if name not in added or self._knows_parameter(name)}
 
+    def _knows_parameter(self, name: str) -> bool:
+        """Return True for the name of a parameter of the library's ranker."""
+        raise NotImplementedError
+
     def _set(self) -> dict[str, Any]:
         """The parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
@@ -346,15 +349,14 @@ class Ranker:
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""
-        if isinstance(init_model, type(self)):
-            return init_model.booster_
         name = type(self).__name__
+        model = init_model.booster_ if isinstance(init_model, type(self)) else init_model
         require(
-            isinstance(init_model, getattr(self.library.load(), self.library.model)),
+            isinstance(model, getattr(self.library.load(), self.library.model)),
             f"init_model must be a {self.library.name}.{self.library.model} or a fitted {name}, got {init_model!r}; "
             f"read a file by {name}().load_model(file)",
         )
-        return init_model
+        return self.library.start(model, X)
 
     def _adopt(self, model: Any) -> None:
         self._Booster = model
@@ -369,10 +371,6 @@ class Ranker:
             names is None or known is None or names == known,
             f"X has the columns {names}, but the training had {known}; give these, in this order",
         )
-
-    def _known(self, model: Any) -> Sequence[Any]:
-        """The categories of a model by categorical column; none if it does not name them."""
-        return ()
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -30,6 +30,9 @@ LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
+Records = dict[str, dict[str, list[float]]]  # by eval set and metric, one value a round
+
+
 class Run(NamedTuple):
     """One training."""
 
@@ -165,9 +168,9 @@ def read_run(
 
 
 def is_called(given: Any, library: Library, method: str) -> bool:
-    """True for what the library calls, and that is not ours: a function, in CatBoost an object with the ``method``."""
+    """True for what the library calls, and that is not ours."""
     ours = isinstance(given, str | Objective | Metric | type) or hasattr(given, "library")  # such as xgboost_objective
-    return not ours and (hasattr(given, method) if library.name == "catboost" else callable(given))
+    return not ours and library.calls(given, method)
 
 
 def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> AnyObjective:

@@ -1,56 +1,47 @@
-"""Differences between the libraries that fit in a table: one entry for each library."""
+"""A library is one class: facts as attributes, and in the order of a training what differs from the other libraries."""
 
-import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.language import split_metric
 
-
-@functools.cache
-def _names_in_lightgbm() -> tuple[tuple[str, ...], ...]:
-    """LightGBM's own table of the names of each parameter, which is not public; empty if it has none."""
-    aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
-    if not hasattr(aliases, "_get_all_param_aliases"):
-        return ()
-    groups = aliases._get_all_param_aliases().values()
-    return tuple(("eval_metric", *names) if "metric" in names else tuple(names) for names in groups)
+MODULES = {name: f"ltr_objectives.adapters._{name}" for name in ("xgboost", "lightgbm", "catboost")}
 
 
-class Library(NamedTuple):
+class Library:
     """One library."""
 
-    name: str
-    ranker: str  # our estimator
-    model: str  # its class of trained models
-    error: str  # its exception
-    endings: tuple[str, ...]  # of its model files
-    threads: str  # the parameter with their number
-    first_trees: str  # the argument of predict that limits them
-    l2: str  # the parameter that is added to the sum of Hessians of a leaf
-    limits: tuple[str, ...]  # parameters that may forbid every split
-    aliases: Callable[[], tuple[tuple[str, ...], ...]]  # names of one parameter
-    unread: tuple[str, ...]  # parameters of its own objectives, not read beside ours
-    of_the_data: tuple[str, ...]  # parameters of its data sets, not of a training
-    by_column: tuple[str, ...]  # parameters that may number the columns, or have an entry for each
-    objectives: str  # the forms of names of its objectives
-    metrics: str  # the forms of names of its metrics, of which it may read only the beginning
-    natives: Mapping[str, str]  # its own ranking objectives: ours with the same Hessians; "" if those are 1
-    rivals: tuple[str, ...]  # natives to compare with, whatever the metric
-    rivals_for: Mapping[str, str] = {}  # by metric, a further one; {metric} is the metric as the library spells it
-    unusable: tuple[str, ...] = ()  # beginnings of natives that cannot be trained in a comparison
-    binary: tuple[str, ...] = ()  # natives that learn only which documents are relevant, by a part of the name
-    capitals: bool = False  # whether the names of its objectives and metrics begin with one
-    least_patience: int = 1  # of early stopping
-    least_hessian: str = ""  # the parameter with the least sum of Hessians in a leaf
-    least_hessian_default: float = 0.0
-    dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
-    negative_hessians: bool = False  # whether it learns from them
+    name: ClassVar[str]
+    ranker: ClassVar[str]  # our estimator
+    model: ClassVar[str]  # its class of trained models
+    error: ClassVar[str]  # its exception
+    endings: ClassVar[tuple[str, ...]]  # of its model files
+    threads: ClassVar[str]  # the parameter with their number
+    seed: ClassVar[str] = "seed"  # the parameter
+    first_trees: ClassVar[str]  # the argument of predict that limits them
+    l2: ClassVar[str]  # the parameter that is added to the sum of Hessians of a leaf
+    limits: ClassVar[tuple[str, ...]]  # parameters that may forbid every split
+    unread: ClassVar[tuple[str, ...]]  # parameters of its own objectives, not read beside ours
+    of_the_data: ClassVar[tuple[str, ...]]  # parameters of its data sets, not of a training
+    by_column: ClassVar[tuple[str, ...]]  # parameters that may number the columns, or have an entry for each
+    objectives: ClassVar[str]  # the forms of names of its objectives
+    metrics: ClassVar[str]  # the forms of names of its metrics, of which it may read only the beginning
+    natives: ClassVar[Mapping[str, str]]  # its own ranking objectives: ours with the same Hessians; "" if those are 1
+    rivals: ClassVar[tuple[str, ...]]  # natives to compare with, whatever the metric
+    rivals_for: ClassVar[Mapping[str, str]] = {}  # by metric, a further one; {metric} as the library spells it
+    unusable: ClassVar[tuple[str, ...]] = ()  # beginnings of natives that cannot be trained in a comparison
+    binary: ClassVar[tuple[str, ...]] = ()  # natives that learn only which documents are relevant: parts of names
+    capitals: ClassVar[bool] = False  # whether the names of its objectives and metrics begin with one
+    least_patience: ClassVar[int] = 1  # of early stopping
+    least_hessian: ClassVar[str] = ""  # the parameter with the least sum of Hessians in a leaf
+    least_hessian_default: ClassVar[float] = 0.0
+    dtype: ClassVar[type[np.floating[Any]]] = np.float32  # of gradients as it stores them
+    negative_hessians: ClassVar[bool] = False  # whether it learns from them
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -77,7 +68,7 @@ class Library(NamedTuple):
     def spelled(self, metric: str) -> str:
         """A metric as the names of the library's own objectives spell it.
 
-        >>> CATBOOST.spelled("ndcg@10")
+        >>> LIBRARIES["catboost"].spelled("ndcg@10")
         'NDCG;top=10'
         """
         name, _, k = split_metric(metric) or (metric, "", None)
@@ -104,108 +95,78 @@ class Library(NamedTuple):
         found = self.given(self.least_hessian, params) or {self.least_hessian: self.least_hessian_default}
         return next((name, float(value)) for name, value in found.items())
 
+    def aliases(self) -> Sequence[tuple[str, ...]]:
+        """Return the names of each parameter that has several."""
+        raise NotImplementedError
 
-XGBOOST = Library(
-    name="xgboost",
-    ranker="XGBRanker",
-    model="Booster",
-    error="core.XGBoostError",
-    endings=(".json", ".ubj"),
-    threads="nthread",
-    first_trees="iteration_range",
-    l2="reg_lambda",
-    limits=("gamma", "min_child_weight", "reg_lambda", "reg_alpha"),
-    aliases=lambda: (
-        ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
-        ("random_state", "seed"), ("n_jobs", "nthread"),
-    ),
-    unread=(
-        "scale_pos_weight", "ndcg_exp_gain", "lambdarank_pair_method", "lambdarank_num_pair_per_sample",
-        "lambdarank_normalization", "lambdarank_score_normalization", "lambdarank_unbiased", "lambdarank_bias_norm",
-    ),
-    by_column=("feature_weights", "interaction_constraints", "monotone_constraints"),
-    of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
-    objectives=r"(binary|count|multi|rank|reg|survival):\w+",
-    metrics=r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+",
-    natives={
-        "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet:preset=xgboost",
-    },
-    rivals=("rank:ndcg", "rank:pairwise"),
-    rivals_for={"map": "rank:map"},
-    binary=("rank:map",),
-    least_hessian="min_child_weight",
-    least_hessian_default=1.0,
-)  # fmt: skip
+    def calls(self, given: Any, method: str) -> bool:
+        """Return True if the library calls ``given`` for gradients or metrics; ``method`` is CatBoost's name for it."""
+        return callable(given)
 
-LIGHTGBM = Library(
-    name="lightgbm",
-    ranker="LGBMRanker",
-    model="Booster",
-    error="basic.LightGBMError",
-    endings=(".txt",),
-    threads="num_threads",
-    first_trees="num_iteration",
-    l2="reg_lambda",
-    limits=("min_child_samples", "min_split_gain", "min_sum_hessian_in_leaf", "reg_lambda", "reg_alpha"),
-    aliases=_names_in_lightgbm,
-    unread=(
-        "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
-        "sigmoid", "objective_seed", "alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt",
-        "scale_pos_weight", "tweedie_variance_power",
-    ),
-    by_column=(
-        "categorical_feature", "cegb_penalty_feature_coupled", "cegb_penalty_feature_lazy", "feature_contri",
-        "forcedbins_filename", "forcedsplits_filename", "ignore_column", "interaction_constraints",
-        "max_bin_by_feature", "monotone_constraints",
-    ),
-    of_the_data=("categorical_feature", "feature_name"),
-    objectives=r"[a-z]\w*",
-    metrics=r"[a-z]\w*",
-    natives={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
-    rivals=("lambdarank", "rank_xendcg"),
-    least_patience=-1,  # as 0, no early stopping
-    least_hessian="min_sum_hessian_in_leaf",
-    least_hessian_default=1e-3,
-)  # fmt: skip
+    def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
+        """Return the parameters of trees of this shape, without randomness."""
+        raise NotImplementedError
 
-CATBOOST = Library(
-    name="catboost",
-    ranker="CatBoostRanker",
-    model="CatBoost",
-    error="CatBoostError",
-    endings=(".cbm",),
-    threads="thread_count",
-    first_trees="ntree_end",
-    l2="l2_leaf_reg",
-    limits=("depth", "min_data_in_leaf", "l2_leaf_reg"),
-    aliases=lambda: (
-        ("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait"),
-        ("random_state", "random_seed"),
-    ),
-    unread=("bayesian_matrix_reg",),
-    by_column=(
-        "cat_features", "embedding_features", "feature_weights", "first_feature_use_penalties", "fixed_binary_splits",
-        "ignored_features", "input_borders", "monotone_constraints", "per_feature_ctr",
-        "per_float_feature_quantization", "per_object_feature_penalties", "text_features",
-    ),
-    of_the_data=("cat_features", "text_features", "embedding_features"),
-    objectives=r"[A-Z]\w*(:.*)?",
-    metrics=r"[A-Z]\w*(:.*)?",
-    natives=dict.fromkeys((
-        "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
-        "LambdaMart", "StochasticFilter", "QueryCrossEntropy",
-    ), ""),
-    rivals=("YetiRank", "QueryRMSE"),
-    rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
-    unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION", "StochasticFilter", "QueryCrossEntropy"),
-    binary=("mode=MAP", "mode=MRR", "metric=MRR"),
-    capitals=True,
-    dtype=np.float64,
-    negative_hessians=True,
-)  # fmt: skip
+    def reproducible(self) -> dict[str, Any]:
+        """Return the parameters without which equal trainings differ."""
+        return {}
 
-LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
+    def defaults(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return our defaults of a training with ``params``, without L2 and least Hessian."""
+        return {}
+
+    def train(self, run: Any) -> tuple[Any, Any]:
+        """Return the library's model of a `Run`, and the metrics on each eval set by round."""
+        raise NotImplementedError
+
+    def start(self, model: Any, X: Any) -> Any:
+        """Return the model that a training goes on from, with the table ``X``; raise if it does not fit the model."""
+        return model
+
+    def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
+        """Return the scores of a table by a model of a ranker with ``params``."""
+        raise NotImplementedError
+
+    def rounds(self, model: Any) -> int:
+        """Return the number of rounds that a model predicts with."""
+        raise NotImplementedError
+
+    def splits(self, model: Any) -> float:
+        """Return a number that is 0 if no tree of a model has a split."""
+        raise NotImplementedError
+
+    def categories(self, model: Any) -> Sequence[Any]:
+        """Return the categories of a model by categorical column; none if it does not name them."""
+        return ()
+
+    def features(self, model: Any) -> tuple[int, list[str] | None]:
+        """Return the number of features of a model, and their names if it has names."""
+        raise NotImplementedError
+
+    def read(self, path: str) -> Any:
+        """Return the model in a file."""
+        raise NotImplementedError
+
+    def merge(self, models: Sequence[Any]) -> Any:
+        """Return the model whose raw scores are the mean of those of ``models``."""
+        raise NotImplementedError
+
+
+class _Libraries(Mapping[str, Library]):
+    """The libraries by name. The module of one is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Library:
+        found: Library = importlib.import_module(MODULES[name]).LIBRARY
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+LIBRARIES = _Libraries()
 
 
 def is_native(library: str, label: str) -> bool:

@@ -11,6 +11,7 @@ from rankers import SUFFIX, TRAIN, everywhere, query_weights, ranker, ranker_cla
 from ltr_objectives import LTRError
 from ltr_objectives.adapters import _bags, bagged
 from ltr_objectives.adapters._data import read_part
+from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.objectives.around import UnitHessian
 
 SEED = {"xgboost": "random_state", "lightgbm": "random_state", "catboost": "random_seed"}
@@ -108,7 +109,7 @@ def test_dart_of_lightgbm():
     dart = ranker("lightgbm", boosting_type="dart")
     apart = [dart.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid).booster_ for _ in range(2)]
     mean = np.mean([one.predict(TRAIN.X) for one in apart], axis=0)
-    np.testing.assert_allclose(_bags.MERGE["lightgbm"](apart).predict(TRAIN.X), mean, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(FACTS["lightgbm"].merge(apart).predict(TRAIN.X), mean, rtol=2e-6, atol=2e-6)
 
 
 @everywhere

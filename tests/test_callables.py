@@ -24,7 +24,7 @@ from ltr_objectives.adapters import (
     xgboost_objective,
 )
 from ltr_objectives.kernels import threads
-from ltr_objectives.libraries import LIGHTGBM
+from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.metrics import base
 from ltr_objectives.objectives.around import Langevin
 
@@ -278,7 +278,7 @@ def test_callables_use_the_training_s_threads_or_their_own(library, asked):
 
 @pytest.mark.parametrize(("library", "name"), [
     ("xgboost", "n_jobs"), ("xgboost", "nthread"), ("catboost", "thread_count"),
-    *(("lightgbm", name) for name in LIGHTGBM.names("num_threads")),
+    *(("lightgbm", name) for name in FACTS["lightgbm"].names("num_threads")),
 ])  # fmt: skip
 def test_the_rankers_use_the_training_s_threads(library, name, asked):
     rounds = {"iterations" if library == "catboost" else "n_estimators": 2}

@@ -1,12 +1,14 @@
 """The imports of the core have no circle, and none is of what is built on it."""
 
 import ast
+import inspect
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import ltr_objectives
+from ltr_objectives.libraries import LIBRARIES, Library
 
 PACKAGE = Path(ltr_objectives.__file__).parent
 FOLDERS = ".", "kernels", "metrics", "objectives"
@@ -37,6 +39,10 @@ def imported(text):
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names = [a.value for a in node.args if isinstance(a, ast.Constant)]
         yield from (name for name in names if name.partition(".")[0] == "ltr_objectives")
+
+
+def source_of(thing):
+    return inspect.getsource(thing) if inspect.isfunction(thing) else ""
 
 
 def upward(modules):
@@ -70,3 +76,11 @@ def test_no_public_name_hides_a_module():
     modules = {".".join(module.split(".")[1:2]) for module in CORE}
     assert {"metrics", "objectives"} < modules
     assert not {name for name in ltr_objectives.__all__ if name in modules}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_defines_what_differs(name):
+    left_open = [key for key, hook in vars(Library).items() if "raise NotImplementedError" in source_of(hook)]
+    assert {"train", "predict", "merge"} < {*left_open}
+    assert not [key for key in left_open if getattr(type(LIBRARIES[name]), key) is vars(Library)[key]]
+    assert not [fact for fact in Library.__annotations__ if not hasattr(LIBRARIES[name], fact)]

@@ -12,9 +12,9 @@ from rankers import EVAL, LIBRARIES, TEST, TRAIN, VALI, fit, ranker
 
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
 from ltr_objectives.adapters import CatBoostRanker
-from ltr_objectives.adapters._catboost_ranker import shuffled
+from ltr_objectives.adapters._catboost import shuffled
 from ltr_objectives.adapters._tables import Part
-from ltr_objectives.libraries import CATBOOST
+from ltr_objectives.libraries import LIBRARIES as FACTS
 
 WEIGHT, START = np.random.default_rng(0).uniform(1, 2, (2, len(TRAIN.y)))
 
@@ -46,7 +46,7 @@ def with_statistics(seed, queries=300):
     return X, np.digitize(x + 2 * rng.normal(size=len(qid)), [1, 2, 3]), qid
 
 
-NATIVES = sorted(CATBOOST.natives.keys() - {"QueryCrossEntropy"})  # of the GPU alone
+NATIVES = sorted(FACTS["catboost"].natives.keys() - {"QueryCrossEntropy"})  # of the GPU alone
 
 
 @pytest.mark.parametrize(

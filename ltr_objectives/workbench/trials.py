@@ -127,26 +127,12 @@ def params_of(library: str, objective: str, budget: Budget, queries: Queries) ->
     """
     facts, b = LIBRARIES[library], budget
     found: dict[str, Any] = {"n_estimators": b.trees, "learning_rate": b.learning_rate, facts.threads: b.threads}
-    found["random_seed" if library == "catboost" else "seed"] = b.seed
-    if library == "lightgbm":  # else timing chooses an algorithm, and so the last digits
-        found |= {"deterministic": True, "force_col_wise": True}
+    found |= {facts.seed: b.seed, **facts.reproducible()}
     if b.defaults:
         return found | dict(b.params)
     twin = facts.natives.get(objective)
     document = typical(get_objective(twin), queries, b.threads).hessian if twin else 1.0
-    l2, least = document * b.documents, document * b.min_child_weight
-    if library == "xgboost":
-        found |= {
-            "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": b.leaves, "max_depth": 0,
-            "min_child_weight": least, "reg_lambda": l2,
-        }  # fmt: skip
-    elif library == "lightgbm":
-        found |= {"num_leaves": b.leaves, "lambda_l2": l2, "min_sum_hessian_in_leaf": least}
-    else:
-        found |= {
-            "depth": max(1, round(np.log2(b.leaves))), "l2_leaf_reg": l2, "bootstrap_type": "No",
-            "boosting_type": "Plain", "leaf_estimation_backtracking": "No", "random_strength": 0,
-        }  # fmt: skip
+    found |= facts.shaped(b.leaves, l2=document * b.documents, least_hessian=document * b.min_child_weight)
     return found | dict(b.params)
 
 
