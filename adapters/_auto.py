@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._run import DOCUMENTS, AnyObjective, Records, Run
+from ltr_objectives.adapters._run import DOCUMENTS, Run, Trained
 from ltr_objectives.adapters._tables import is_pool
 from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
@@ -57,22 +57,10 @@ class Candidate(NamedTuple):
     left_out: str = ""
 
 
-class Attempt(NamedTuple):
-    """A trained candidate."""
-
-    model: Any
-    objective: AnyObjective
-    records: Records
-    rounds: int
-    params: dict[str, Any]  # beside those of the ranker
-    values: np.ndarray  # of the queries that choose
-
-
-def train_best(ranker: "Ranker", run: Run) -> tuple[Any, Records, AnyObjective, list[Candidate]]:
-    """Train each candidate as ``run`` says; return the model with the best metric on the last eval set.
+def train_best(ranker: "Ranker", run: Run) -> tuple[Trained, list[Candidate]]:
+    """Train each candidate as ``run`` says; return the best by the metric on the last eval set, and all, it first.
 
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
-    With the model come its records, its objective, and all candidates, the best first.
     """
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part, library = run.metrics[0], run.evals[-1], ranker.library
@@ -87,36 +75,40 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, Records, AnyObjective, 
     natives = natives_for(library.name, metric)
     candidates: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
 
-    def trained(objective: Objective | str, more: dict[str, Any]) -> Attempt:
+    values: dict[str, np.ndarray] = {}  # of the queries that choose
+
+    def trained(objective: Objective | str, more: dict[str, Any]) -> tuple[Trained, np.ndarray]:
         of_candidate = run._replace(objective=objective, params={**more, **run.params})
         try:
             of_candidate.refuse_unread(library)
-            model, records = library.train(of_candidate)
-            scores = library.predict(model, part.X, ranker._given())
+            found = library.train(of_candidate)
+            scores = library.predict(found.model, part.X, ranker._given())
             scores = scores + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
         except library.exception() as error:
             raise LTRError(essence(str(error))) from error
-        values = metric.values(part.queries, scores, n_threads=run.n_threads)
-        return Attempt(model, objective, records, library.rounds(model), more, values)
+        return found, metric.values(part.queries, scores, n_threads=run.n_threads)
 
-    def attempt(name: str) -> Attempt:
-        own = trained(candidates[name], {})
-        if name not in natives:
-            return own
-        ours = trained(name, as_ours(run, library, library.natives.get(name, "")))
-        return ours if best_of({"own": own.values, "ours": ours.values}, weight) == "ours" else own
+    def attempt(name: str) -> Trained:
+        found, values[name] = trained(candidates[name], {})
+        if name in natives:
+            again, like_ours = trained(name, as_ours(run, library, library.natives.get(name, "")))
+            if best_of({"own": values[name], "ours": like_ours}, weight) == "ours":
+                found, values[name] = again, like_ours
+        return found
 
     found, left_out = try_each(candidates, attempt)
     warn_without_ours(found, left_out)
-    values = {name: each.values for name, each in found.items()}
+    values = {name: values[name] for name in found}
     best = best_of(values, weight)
     report = []
     for row in sorted(rank(values, weight, best, natives), key=lambda row: -row.mean):
         of = found[row.objective]
+        params = {name: value for name, value in of.run.params.items() if name not in run.params}
         gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))
-        report.append(Candidate(row.objective, row.native, row.mean, of.rounds, gap, se, p, of.params))
+        rounds = library.rounds(of.model)
+        report.append(Candidate(row.objective, row.native, row.mean, rounds, gap, se, p, params))
     report += [Candidate(name, name in natives, left_out=why) for name, why in left_out.items()]
-    return found[best].model, found[best].records, found[best].objective, report
+    return found[best], report
 
 
 def as_ours(run: Run, library: Library, twin: str) -> dict[str, Any]:

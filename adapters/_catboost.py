@@ -32,7 +32,7 @@ from ltr_objectives.adapters._catboost_fit import (
     rows_of,
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
-from ltr_objectives.adapters._run import Records, Run
+from ltr_objectives.adapters._run import Records, Run, Trained
 from ltr_objectives.adapters._tables import Part, categories, is_pool
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
@@ -99,7 +99,7 @@ class CatBoost(Library):
     def defaults(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"bootstrap_type": "Bernoulli" if "subsample" in params else "No", "random_strength": 0}
 
-    def train(self, run: Run) -> tuple[Any, Records]:
+    def train(self, run: Run) -> Trained:
         catboost, run = self.load(), _reordered(run)
         pools, sets = _pools(run)
         params = _params(run, pools[0], sets[0])
@@ -123,7 +123,7 @@ class CatBoost(Library):
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
-        return model, found
+        return Trained(run, model, found)
 
     def start(self, model: Any, X: Any) -> Any:
         return model.copy()  # trees alone: CatBoost would go on with weights of that training

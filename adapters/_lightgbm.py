@@ -17,6 +17,7 @@ from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._run import (
     Records,
     Run,
+    Trained,
     is_off,
     refuse_dart,
     refuse_same_names,
@@ -86,7 +87,7 @@ class LightGBM(Library):
     def reproducible(self) -> dict[str, Any]:  # else timing chooses an algorithm, and so the last digits
         return {"deterministic": True, "force_col_wise": True}
 
-    def train(self, run: Run) -> tuple[Any, Records]:
+    def train(self, run: Run) -> Trained:
         lgb = self.load()
         require(
             run.init_model is None or run.train.margin is None,
@@ -126,7 +127,7 @@ class LightGBM(Library):
         if start and booster.num_trees():  # as LightGBM's own boost_from_average does
             for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
                 booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
-        return booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()}
+        return Trained(run, booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()})
 
     def start(self, model: Any, X: Any) -> Any:
         require_same_categories(model.pandas_categorical or [], X)

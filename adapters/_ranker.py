@@ -209,12 +209,12 @@ class Ranker:
         start = None if init_model is None else self._start(init_model, train.X)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
-            model, records, objective, report = train_best(self, run)
+            trained, report = train_best(self, run)
         else:
             for i, part in enumerate(run.evals):
                 warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
-            model, records = self.library.train(run)
-            objective, report = run.objective, None
+            trained, report = self.library.train(run), None
+        (_, model, records), objective = trained, trained.run.objective
         kept = self.library.rounds(model) - (0 if run.init_model is None else self.library.rounds(run.init_model))
         if without := self._without_splits(model, run, kept):
             warnings.warn(without, LTRWarning, stacklevel=3)  # at the call of fit or bagged

@@ -126,6 +126,14 @@ class Run(NamedTuple):
         )
 
 
+class Trained(NamedTuple):
+    """The result of a training."""
+
+    run: Run
+    model: Any  # the library's
+    records: Records
+
+
 def read_run(
     given: Mapping[str, Any],
     library: Library,

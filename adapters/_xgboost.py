@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._callables import ByGoal, Memo, MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import Calls, calls_of
-from ltr_objectives.adapters._run import Records, Run, refuse_dart, refuse_same_names
+from ltr_objectives.adapters._run import Records, Run, Trained, refuse_dart, refuse_same_names
 from ltr_objectives.adapters._tables import (
     Part,
     categorical,
@@ -85,7 +85,7 @@ class XGBoost(Library):
             "min_child_weight": least_hessian, "reg_lambda": l2,
         }  # fmt: skip
 
-    def train(self, run: Run) -> tuple[Any, Records]:
+    def train(self, run: Run) -> Trained:
         before = {} if run.init_model is None else learner_of(run.init_model)
         booster = run.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         params = _params_of(run, booster)
@@ -110,7 +110,9 @@ class XGBoost(Library):
         )
         model = _kept(model)  # if a callback of the user's has stopped it
         model.set_attr(**{CATEGORIES: stored})
-        return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
+        return Trained(
+            run, model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
+        )
 
     def start(self, model: Any, X: Any) -> Any:
         model = model.copy()

@@ -115,8 +115,8 @@ class Library:
         """Return our defaults of a training with ``params``, without L2 and least Hessian."""
         return {}
 
-    def train(self, run: Any) -> tuple[Any, Any]:
-        """Return the library's model of a `Run`, and the metrics on each eval set by round."""
+    def train(self, run: Any) -> Any:
+        """Return what a `Run` of the estimators has `Trained`."""
         raise NotImplementedError
 
     def start(self, model: Any, X: Any) -> Any:
