@@ -20,9 +20,8 @@ _MODULES = {
     "bagged": "_bags",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
-    "dask_by_query": ".workbench.dask",
-    "dask_evaluate": ".workbench.dask",
-    "dask_group": ".workbench.dask",
+    "dask_evaluate": "_dask",
+    "dask_group": "_dask",
 }
 
 
@@ -31,6 +30,8 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
     from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
+    from ltr_objectives.adapters._dask import dask_evaluate as dask_evaluate
+    from ltr_objectives.adapters._dask import dask_group as dask_group
     from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
@@ -39,9 +40,6 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric
     from ltr_objectives.adapters._xgboost import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
-    from ltr_objectives.workbench.dask import dask_by_query as dask_by_query
-    from ltr_objectives.workbench.dask import dask_evaluate as dask_evaluate
-    from ltr_objectives.workbench.dask import dask_group as dask_group
 else:
     __all__ = [  # without what needs a library that is missing
         name

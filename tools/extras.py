@@ -34,7 +34,7 @@ def dask() -> None:
     """Data are spread by query."""
     import dask.dataframe  # noqa: F401 - the extra brings it
 
-    assert callable(adapters.dask_by_query)
+    assert callable(adapters.dask_group)
 
 
 def letor() -> None:
