@@ -1,7 +1,7 @@
 """``objective="auto"``: train what suits the metric, and keep the model with the best value on the eval set."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.statistics import best_of, rank
-
-if TYPE_CHECKING:
-    from ltr_objectives.adapters._ranker import Ranker
 
 
 class Candidate(NamedTuple):
@@ -57,13 +54,15 @@ class Candidate(NamedTuple):
     left_out: str = ""
 
 
-def train_best(ranker: "Ranker", run: Run) -> tuple[Trained, list[Candidate]]:
+def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[Trained, list[Candidate]]:
     """Train each candidate as ``run`` says; return the best by the metric on the last eval set, and all, it first.
+
+    ``params`` are those of the ranker.
 
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
     """
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
-    metric, part, library = run.metrics[0], run.evals[-1], ranker.library
+    metric, part = run.metrics[0], run.evals[-1]
     if not isinstance(metric, Metric):
         raise LTRError(f'objective="auto" chooses by a metric of ours; name one before {metric!r}, such as "ndcg@10"')
     require(
@@ -82,7 +81,7 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Trained, list[Candidate]]:
         try:
             of_candidate.refuse_unread(library)
             found = library.train(of_candidate)
-            scores = library.predict(found.model, part.X, ranker._given())
+            scores = library.predict(found.model, part.X, params)
             scores = scores + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
         except library.exception() as error:
             raise LTRError(essence(str(error))) from error
@@ -103,10 +102,10 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Trained, list[Candidate]]:
     report = []
     for row in sorted(rank(values, weight, best, natives), key=lambda row: -row.mean):
         of = found[row.objective]
-        params = {name: value for name, value in of.run.params.items() if name not in run.params}
+        more = {name: value for name, value in of.run.params.items() if name not in run.params}
         gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))
         rounds = library.rounds(of.model)
-        report.append(Candidate(row.objective, row.native, row.mean, rounds, gap, se, p, params))
+        report.append(Candidate(row.objective, row.native, row.mean, rounds, gap, se, p, more))
     report += [Candidate(name, name in natives, left_out=why) for name, why in left_out.items()]
     return found[best], report
 

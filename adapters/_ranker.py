@@ -209,7 +209,7 @@ class Ranker:
         start = None if init_model is None else self._start(init_model, train.X)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
-            trained, report = train_best(self, run)
+            trained, report = train_best(run, self.library, self._given())
         else:
             for i, part in enumerate(run.evals):
                 warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)

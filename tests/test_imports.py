@@ -21,6 +21,9 @@ CORE = {
 ABOVE = "ltr_objectives", "ltr_objectives.adapters", "ltr_objectives.workbench"
 
 
+ADAPTERS = {f"ltr_objectives.adapters.{path.stem}": path for path in (PACKAGE / "adapters").glob("_[a-z]*.py")}
+
+
 def is_module(name):
     path = PACKAGE.joinpath(*name.split(".")[1:])
     return path.is_dir() or path.with_suffix(".py").is_file()
@@ -54,6 +57,15 @@ def test_no_import_of_the_core_runs_upward():
     assert all(len(modules) > 1 for name, modules in graph.items() if name.endswith(("base", "queries")))
     TopologicalSorter(graph).prepare()  # raises for a circle
     assert not {name: found for name, modules in graph.items() if (found := upward(modules))}
+
+
+def test_the_adapters_have_no_circle_and_import_no_workbench():
+    graph = {name: {*imported(path.read_text())} for name, path in ADAPTERS.items()}
+    assert len(graph) > 10
+    TopologicalSorter(graph).prepare()
+    assert not {
+        name: found for name, modules in graph.items() if (found := [m for m in modules if m.startswith(ABOVE[2])])
+    }
 
 
 @pytest.mark.parametrize(
