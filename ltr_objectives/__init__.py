@@ -22,6 +22,7 @@ from ltr_objectives.metrics.cascade import ERR, MRR, Hit, PFound
 from ltr_objectives.metrics.correlation import Kendall, Spearman
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.metrics.exposure import evaluate_exposure
+from ltr_objectives.metrics.items import evaluate_items
 from ltr_objectives.metrics.linear import DCG, NDCG, ExpDCG
 from ltr_objectives.objectives.approx import ApproxMAP, ApproxMRR, ApproxNDCG
 from ltr_objectives.objectives.around import Langevin, Subsample, UnitHessian
@@ -49,7 +50,6 @@ from ltr_objectives.registry import metric_names, objective_for, objective_names
 from ltr_objectives.statistics import compare_scores
 from ltr_objectives.testing import check_metric, check_objective
 from ltr_objectives.trec import to_qrels, to_run
-from ltr_objectives.workbench.items import evaluate_items
 
 __version__ = "0.2.0"
 

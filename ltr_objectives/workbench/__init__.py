@@ -1,1 +1,1 @@
-"""The workbench reads files, trains candidates, compares and prints. It imports the library, never the reverse."""
+"""The workbench reads files, trains candidates, compares and prints. Of the library `datasets` alone imports it."""
