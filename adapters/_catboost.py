@@ -100,8 +100,9 @@ class CatBoost(Library):
         return {"bootstrap_type": "Bernoulli" if "subsample" in params else "No", "random_strength": 0}
 
     def train(self, run: Run) -> Trained:
-        catboost, run = self.load(), _reordered(run)
-        pools, sets = _pools(run)
+        catboost, start = self.load(), run.start or 0.0
+        run = _reordered(run)
+        pools, sets = _pools(run, start)
         params = _params(run, pools[0], sets[0])
         of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
         _set_stopping(params, run)
@@ -118,8 +119,8 @@ class CatBoost(Library):
             f"CatBoost stopped {run.objective} before its first tree, for the reason that it printed; "
             "try smaller labels, a larger l2_leaf_reg or another objective",
         )
-        if run.start:
-            model.set_scale_and_bias(1.0, run.start)
+        if start:
+            model.set_scale_and_bias(1.0, start)
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
@@ -162,10 +163,9 @@ def _reordered(run: Run) -> Run:
     return run._replace(train=shuffled(run.train)) if reads_labels else run
 
 
-def _pools(run: Run) -> tuple[list[Any], tuple[Rows, ...]]:
-    """The pools for training and for evaluation, and their rows."""
-    own, start = isinstance(run.objective, Objective), run.start or 0.0
-    parts = run.train, *run.evals
+def _pools(run: Run, start: float) -> tuple[list[Any], tuple[Rows, ...]]:
+    """The pools for training and for evaluation, with a score to start at, and their rows."""
+    own, parts = isinstance(run.objective, Objective), (run.train, *run.evals)
     pools = [_pool(part, own, run.of_the_data) for part in parts]
     for pool in pools if start else ():
         pool.set_baseline(np.full(pool.num_row(), start))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._catboost import LIBRARY
 from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, either, read_part, read_parts
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric
+from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Convention
 
@@ -105,44 +104,19 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return self
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        group_id: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        group_weight: ArrayLike | None = None,
-        baseline: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-        cat_features: Sequence[Any] | None = None,
-        text_features: Sequence[Any] | None = None,
-        embedding_features: Sequence[Any] | None = None,
-        init_model: Any = None,
-        eval_set: Any = None,
-        eval_group: Sequence[ArrayLike] | None = None,
-        eval_qid: Sequence[ArrayLike] | None = None,
-        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
-        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
-        early_stopping_rounds: int | None = None,
-        use_best_model: bool | None = None,
-        callbacks: Sequence[Any] | None = None,
-        verbose: bool | int = False,
-        verbose_eval: bool | int | None = None,
-        silent: bool | None = None,
-        logging_level: str | None = None,
-        metric_period: int | None = None,
-        plot: bool | None = None,
-        plot_file: Any = None,
-        save_snapshot: bool | None = None,
-        snapshot_file: str | None = None,
-        snapshot_interval: int | None = None,
-        log_cout: Any = None,
+        self, X: Any, y: Array = None, *, group: Array = None, qid: Array = None, group_id: Array = None,
+        sample_weight: Array = None, group_weight: Array = None, baseline: Array = None, propensity: Array = None,
+        position: Array = None, labels: Goals | None = None, cat_features: Sequence[Any] | None = None,
+        text_features: Sequence[Any] | None = None, embedding_features: Sequence[Any] | None = None,
+        init_model: Any = None, eval_set: Any = None, eval_group: Arrays = None, eval_qid: Arrays = None,
+        eval_sample_weight: Arrays = None, eval_labels: Sequence[Goals | None] | None = None,
+        early_stopping_rounds: int | None = None, use_best_model: bool | None = None,
+        callbacks: Sequence[Any] | None = None, verbose: bool | int = False, verbose_eval: bool | int | None = None,
+        silent: bool | None = None, logging_level: str | None = None, metric_period: int | None = None,
+        plot: bool | None = None, plot_file: Any = None, save_snapshot: bool | None = None,
+        snapshot_file: str | None = None, snapshot_interval: int | None = None, log_cout: Any = None,
         log_cerr: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         train = read_part(
             X, y, group=group, qid=either(qid=qid, group_id=group_id)[1],
             weight=either(sample_weight=sample_weight, group_weight=group_weight)[1], labels=labels, margin=baseline,

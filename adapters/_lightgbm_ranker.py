@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors, stored_name
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import (
-    AnyObjective,
-    EvalMetric,
-)
+from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._tables import (
     categories,
     is_frame,
@@ -100,35 +95,17 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return {name: getattr(self, name) for name in names}
 
     def fit(  # type: ignore[override]  # all but X and y by name
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        init_score: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-        init_model: Any = None,
-        eval_set: Sequence[tuple[Any, Any]] | None = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_names: Sequence[str] | None = None,
-        eval_group: Sequence[ArrayLike] | None = None,
-        eval_qid: Sequence[ArrayLike] | None = None,
-        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
-        eval_init_score: Sequence[ArrayLike | None] | None = None,
-        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
-        eval_metric: EvalMetric = None,
-        eval_at: Sequence[int] | None = None,
-        early_stopping_rounds: int | None = None,
+        self, X: Any, y: Array = None, *, group: Array = None, qid: Array = None, sample_weight: Array = None,
+        init_score: Array = None, propensity: Array = None, position: Array = None, labels: Goals | None = None,
+        init_model: Any = None, eval_set: Sequence[tuple[Any, Any]] | None = None, eval_X: Any = None,
+        eval_y: Any = None, eval_names: Sequence[str] | None = None, eval_group: Arrays = None,
+        eval_qid: Arrays = None, eval_sample_weight: Arrays = None, eval_init_score: Arrays = None,
+        eval_labels: Sequence[Goals | None] | None = None, eval_metric: EvalMetric = None,
+        eval_at: Sequence[int] | None = None, early_stopping_rounds: int | None = None,
         feature_name: Sequence[str] | str | None = None,
         categorical_feature: Sequence[str] | Sequence[int] | str | None = None,
-        callbacks: Sequence[Any] | None = None,
-        verbose: bool | int = False,
-    ) -> Self:
+        callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
+    ) -> Self:  # fmt: skip
         train = read_part(
             X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=init_score, propensity=propensity,
             position=position,

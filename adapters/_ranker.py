@@ -18,6 +18,9 @@ from ltr_objectives.adapters._run import (
     DEFAULT,
     ROUNDS,
     AnyObjective,
+    Array,
+    Arrays,
+    Goals,
     Records,
     Run,
     our_names,
@@ -112,26 +115,12 @@ class Ranker:
         return sorted(names - {"self"})
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-        init_model: Any = None,
-        eval_set: Sequence[tuple[Any, Any]] | None = None,
-        eval_group: Sequence[ArrayLike] | None = None,
-        eval_qid: Sequence[ArrayLike] | None = None,
-        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
-        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
-        early_stopping_rounds: int | None = None,
-        callbacks: Sequence[Any] | None = None,
-        verbose: bool | int = False,
-    ) -> Self:
+        self, X: Any, y: Array = None, *, group: Array = None, qid: Array = None, sample_weight: Array = None,
+        propensity: Array = None, position: Array = None, labels: Goals | None = None, init_model: Any = None,
+        eval_set: Sequence[tuple[Any, Any]] | None = None, eval_group: Arrays = None, eval_qid: Arrays = None,
+        eval_sample_weight: Arrays = None, eval_labels: Sequence[Goals | None] | None = None,
+        early_stopping_rounds: int | None = None, callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
+    ) -> Self:  # fmt: skip
         """Train. Each class has arguments of its library's own ``fit`` too.
 
         Parameters

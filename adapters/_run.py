@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
 from ltr_objectives.adapters._tables import Part, named
@@ -30,6 +31,9 @@ LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
+Array = ArrayLike | None
+Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
+Goals = Mapping[str, ArrayLike]  # labels by goal
 Records = dict[str, dict[str, list[float]]]  # by eval set and metric, one value a round
 
 

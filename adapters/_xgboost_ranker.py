@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, read_param
+from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals, read_param
 from ltr_objectives.adapters._xgboost import LIBRARY
 from ltr_objectives.metrics.base import Convention
 
@@ -91,31 +90,14 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         return {**{name: getattr(self, name) for name in self._get_param_names()}, **vars(self).get("kwargs", {})}
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        base_margin: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-        init_model: Any = None,
-        xgb_model: Any = None,
-        eval_set: Sequence[tuple[Any, Any]] | None = None,
-        eval_group: Sequence[ArrayLike] | None = None,
-        eval_qid: Sequence[ArrayLike] | None = None,
-        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
-        sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
-        base_margin_eval_set: Sequence[ArrayLike | None] | None = None,
-        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
-        early_stopping_rounds: int | None = None,
-        feature_weights: ArrayLike | None = None,
-        callbacks: Sequence[Any] | None = None,
-        verbose: bool | int = False,
-    ) -> Self:
+        self, X: Any, y: Array = None, *, group: Array = None, qid: Array = None, sample_weight: Array = None,
+        base_margin: Array = None, propensity: Array = None, position: Array = None, labels: Goals | None = None,
+        init_model: Any = None, xgb_model: Any = None, eval_set: Sequence[tuple[Any, Any]] | None = None,
+        eval_group: Arrays = None, eval_qid: Arrays = None, eval_sample_weight: Arrays = None,
+        sample_weight_eval_set: Arrays = None, base_margin_eval_set: Arrays = None,
+        eval_labels: Sequence[Goals | None] | None = None, early_stopping_rounds: int | None = None,
+        feature_weights: Array = None, callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
+    ) -> Self:  # fmt: skip
         train = read_part(
             X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=base_margin, propensity=propensity,
             position=position,
