@@ -132,7 +132,7 @@ class LightGBM(Library):
     def start(self, model: Any, X: Any) -> Any:
         require_same_categories(model.pandas_categorical or [], X)
         known = model.feature_name()
-        names = [stored_name(c) for c in X.columns] if is_frame(X) else known
+        names = [self.stored(c) for c in X.columns] if is_frame(X) else known
         require(
             names == known or known[0].startswith("Column_"),  # LightGBM's names for an array
             f"X has the columns {names}, but init_model was trained on {known}; give these, in this order",
@@ -155,6 +155,9 @@ class LightGBM(Library):
 
     def categories(self, model: Any) -> Sequence[Any]:
         return model.pandas_categorical or ()
+
+    def stored(self, column: Any) -> str:
+        return str(column).replace(" ", "_")
 
     def features(self, model: Any) -> tuple[int, list[str] | None]:
         names: list[str] = model.feature_name()
@@ -293,11 +296,6 @@ def _is_far(run: Run) -> bool:
         scores = run.init_model.predict(run.train.X, raw_score=True, num_threads=run.n_threads or 0)
     grad, _ = run.learner.compute(run.train.queries, scores, n_threads=run.n_threads)
     return bool(abs(grad.mean()) > grad.std())
-
-
-def stored_name(column: Any) -> str:
-    """The name of a column as LightGBM's models have it."""
-    return str(column).replace(" ", "_")
 
 
 def _knows(objective: str = "none", metric: str = "None") -> bool:

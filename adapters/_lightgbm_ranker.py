@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ltr_objectives.adapters._data import either, read_part, read_parts
-from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors, stored_name
+from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._tables import (
@@ -131,7 +131,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return name in DEFAULTS or name in LIBRARY.of_the_data or name in parameter_names()
 
     def _check_columns(self, X: Any) -> None:
-        stored = [stored_name(name) for name in names_of(X) or ()]  # as a model from a file has them
+        stored = [LIBRARY.stored(name) for name in names_of(X) or ()]  # as a model from a file has them
         super()._check_columns(X.iloc[:1].set_axis(stored, axis=1) if stored == self._fitted.columns else X)
         if self._fitted.categorical is not None:
             require_same_kinds(X, self._fitted.categorical)

@@ -179,15 +179,7 @@ class Ranker:
         **params: Any,
     ) -> Self:
         """Train on data that was read, with ``params`` beside those of the constructor, unless they are None."""
-        for i, part in enumerate((train, *evals)):
-            weight, where = part.queries.weight_by_row, f"eval_set[{i - 1}]: " if i else ""
-            require(weight is None or weight.any(), f"{where}weight is zero everywhere; give some row a weight above 0")
-        for i, part in enumerate(evals):
-            require_same_columns(part.X, train.X, f"eval_set[{i}]")
-            require(
-                (part.margin is None) == (train.margin is None),
-                f"eval_set[{i}] and the training data must both have initial scores, or none; they may be 0",
-            )
+        _check_parts(train, evals)
         params = {name: value for name, value in params.items() if value is not None}
         given = our_names(self.library, {**self._given(), **params})
         columns = names_of(train.X)
@@ -359,6 +351,19 @@ class Ranker:
         require(
             names is None or known is None or names == known,
             f"X has the columns {names}, but the training had {known}; give these, in this order",
+        )
+
+
+def _check_parts(train: Part, evals: Sequence[Part]) -> None:
+    """Raise for data without any weight, and for eval sets with other columns than the training data."""
+    for i, part in enumerate((train, *evals)):
+        weight, where = part.queries.weight_by_row, f"eval_set[{i - 1}]: " if i else ""
+        require(weight is None or weight.any(), f"{where}weight is zero everywhere; give some row a weight above 0")
+    for i, part in enumerate(evals):
+        require_same_columns(part.X, train.X, f"eval_set[{i}]")
+        require(
+            (part.margin is None) == (train.margin is None),
+            f"eval_set[{i}] and the training data must both have initial scores, or none; they may be 0",
         )
 
 

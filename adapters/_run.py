@@ -19,6 +19,10 @@ from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import metric_names, objective_for
 
+Array = ArrayLike | None
+Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
+Goals = Mapping[str, ArrayLike]  # labels by goal
+Records = dict[str, dict[str, list[float]]]  # by eval set and metric, one value a round
 OneMetric = str | Metric | Callable[..., Any]
 EvalMetric = OneMetric | Sequence[OneMetric] | None
 AnyObjective = Objective | str | Callable[..., Any]  # ours, the name of the library's own, or a function that it calls
@@ -29,12 +33,6 @@ OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "call
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
-
-
-Array = ArrayLike | None
-Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
-Goals = Mapping[str, ArrayLike]  # labels by goal
-Records = dict[str, dict[str, list[float]]]  # by eval set and metric, one value a round
 
 
 class Run(NamedTuple):

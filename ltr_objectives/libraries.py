@@ -139,6 +139,10 @@ class Library:
         """Return the categories of a model by categorical column; none if it does not name them."""
         return ()
 
+    def stored(self, column: Any) -> str:
+        """Return the name of a column as the library's models have it."""
+        return str(column)
+
     def features(self, model: Any) -> tuple[int, list[str] | None]:
         """Return the number of features of a model, and their names if it has names."""
         raise NotImplementedError

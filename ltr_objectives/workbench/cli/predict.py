@@ -49,8 +49,7 @@ def predict(
         if is_table(data):
             with naming("data", data):
                 X = read_frame(data, [], categorical=columns.categorical).drop(columns=columns.others, errors="ignore")
-                if name == "lightgbm":  # whose models have no spaces in names
-                    X = X.rename(columns=lambda column: str(column).replace(" ", "_"))
+                X = X.rename(columns=LIBRARIES[name].stored)
                 X = features_in(X).to_numpy() if names is None else features_in(select(X, names))
         else:
             require(names is None, f"the model finds features by name, and --data {data} has none; {TABLES}")
