@@ -19,7 +19,7 @@ from ltr_objectives.metrics.average_precision import GAP, MAP
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.metrics.binary import AUC, RBP, Precision, Recall
 from ltr_objectives.metrics.cascade import ERR, MRR, Hit, PFound
-from ltr_objectives.metrics.correlation import Kendall, Spearman
+from ltr_objectives.metrics.correlation import Spearman
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.metrics.exposure import evaluate_exposure
 from ltr_objectives.metrics.items import evaluate_items
@@ -55,7 +55,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AUC", "DCG", "ERR", "GAP", "MAP", "MRR", "NDCG", "RBP", "RMSE", "XENDCG", "ApproxMAP", "ApproxMRR",
-    "ApproxNDCG", "ExpDCG", "FairExposure", "Hinge", "Hit", "Kendall", "LTRError", "LTRWarning", "LambdaLoss",
+    "ApproxNDCG", "ExpDCG", "FairExposure", "Hinge", "Hit", "LTRError", "LTRWarning", "LambdaLoss",
     "LambdaMART", "Langevin", "ListMLE", "ListNet", "Metric", "Mixture", "NeuralNDCG", "NeuralSort", "Objective",
     "Ordinal", "PFound", "PLRank", "Precision", "Preferences", "Queries", "QueryRMSE", "RankNet", "Recall",
     "Report", "SoftRank", "Spearman", "StochasticRank", "Subsample", "UnitHessian",

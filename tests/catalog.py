@@ -57,12 +57,11 @@ MORE = {
     ),
     "ndcg": ({"ideal_k": 2},),
 }  # options beside the cutoff and ties; a metric also has those of its base classes
-LEAST = {"spearman": -1.0, "kendall": -1.0}  # the smallest possible value; 0 for all others
+LEAST = {"spearman": -1.0}  # the smallest possible value; 0 for all others
 METRICS = {name: _metric_examples(Metric.named[name]) for name in registry.metric_names()}
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
-LEARNED = {name: examples for name, examples in METRICS.items() if name != "kendall"}
-EVERY_LEARNED = [metric for examples in LEARNED.values() for metric in examples if metric.ties == "average"]
-SOME_LEARNED = [examples[0] for examples in LEARNED.values()]
+EVERY_LEARNED = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
+SOME_LEARNED = [examples[0] for examples in METRICS.values()]
 
 _OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and the options beside them
     "lambdamart": (EVERY_LEARNED, {}),

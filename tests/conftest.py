@@ -31,7 +31,6 @@ LISTS = {
     "quiet_objective": [quiet for objective in OBJECTIVES if (quiet := objective.without_noise())],
     "each_objective": [*catalog.OBJECTIVES.values(), *catalog.MIXTURES[:1]],  # one of each class
     "any_metric": METRICS,
-    "learned_metric": [metric for metric in METRICS if metric.name in catalog.LEARNED],
 }
 
 

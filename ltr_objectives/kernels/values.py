@@ -6,7 +6,6 @@ from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.sorting import head_order, longest_list, sort_descending, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, discounted
 
-LEVEL = 6  # beside the families of swaps: Kendall's tau, which no objective learns
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
 
@@ -115,25 +114,6 @@ def _average(key, g, w, n, average):
 
 
 @kernel
-def _level(key, g, n, average):
-    """A document of gain 0 adds half of the sum of the gains above it, less half of that below; ties add nothing."""
-    everything = 0.0
-    for d in range(n):
-        everything += g[d]
-    total, above, a = 0.0, 0.0, 0
-    while a < n:
-        b = _end_of_tie(key, a, n, average)
-        tied, zeros = 0.0, 0.0
-        for d in range(a, b):
-            tied += g[d]
-            zeros += g[d] == 0.0
-        total += zeros * (above + (tied - everything) / 2.0)
-        above += tied
-        a = b
-    return total
-
-
-@kernel
 def _scaled(value, scale):
     """``value * scale``, divided by 1 / scale if that is a whole number: 3 hits of 5 are 0.6, which 3 * 0.2 is not."""
     whole = np.rint(1.0 / scale)
@@ -164,8 +144,6 @@ def metric_values(first, last, ptr, s, terms, ties, out):
             value = _cascade(key, g, w, n, average, more)
         elif terms.kind == AVERAGE:
             value = _average(key, g, w, n, average)
-        elif terms.kind == LEVEL:
-            value = _level(key, g, n, average)
         else:
             raise ValueError("unknown kind")
         out[q] = terms.offset[q] + _scaled(value, terms.scale[q])

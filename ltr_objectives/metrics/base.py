@@ -14,7 +14,7 @@ from ltr_objectives.goals import check_goal, split_goal, with_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, LEVEL, WORST_TIES, metric_values
+from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
 from ltr_objectives.language import metric_text, read_values, split_list, split_metric
 from ltr_objectives.queries import Labels, Queries
 
@@ -22,7 +22,7 @@ CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of y
 LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to the sum without its weight
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
-Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval", "scipy"]
+Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval"]
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ class Metric(Extensible, abc.ABC):
         """The mean over queries from :meth:`sums`. For a data set in parts, add up the sums of the parts first."""
         require(
             weight > 0,
-            f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; if equal scores "
-            "count as empty, as with convention='scipy', leave the convention out",
+            f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; give empty a "
+            "number, or some query a weight",
         )
         return total / weight
 
@@ -274,8 +274,8 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 
     As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
 
-    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
-    library does. Options that are written in the text or in the object are kept.
+    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
+    does. Options that are written in the text or in the object are kept.
 
     >>> get_metric("ndcg@10").k
     10
@@ -332,8 +332,6 @@ def get_metrics(
 def metric_to_learn(metric: str | Metric) -> Metric:
     """The metric of an objective, which reads the labels of the objective."""
     found = get_metric(metric)
-    trained = getattr(found, "kind", None) != LEVEL
-    require(trained, f"no objective trains for {found.name}; take another metric, such as 'spearman'")
     require(
         found.goal is None,
         f"metric={str(found)!r}: an objective names the labels that it reads, not its metric; as text put the goal at "

@@ -47,7 +47,7 @@ def evaluate(
     weight : array of shape (queries,) or (rows,), optional
         A query counts by its weight, or by the mean weight of its rows.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that library does.
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library does.
         Options that are written in the text or in the metric object are kept.
     per_query : bool
         Return the value of each query instead of the mean; float64, shape (queries,). Under the conventions "lightgbm"

@@ -8,7 +8,6 @@ import numpy as np
 from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
-from ltr_objectives.metrics.correlation import levels
 from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
@@ -88,7 +87,9 @@ class RankNet(PairwiseObjective, text="ranknet"):
         rows, gain = np.arange(queries.rows), np.empty((2, queries.rows))
         for i, ties in enumerate((rows, -rows)):
             gain[i, np.lexsort((ties, queries.labels))] = rows
-        half = 0.5 * (levels(queries)[1] > 1)
+        start = queries.ptr[:-1]
+        differ = np.maximum.reduceat(queries.labels, start) > np.minimum.reduceat(queries.labels, start)
+        half = 0.5 * differ
         return tuple(Terms(UPPER, g, np.ones(queries.longest), half, 0.0 * half, cap=1.0) for g in gain)
 
     def _terms(self, queries: Queries) -> Terms:
