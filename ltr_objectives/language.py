@@ -80,8 +80,8 @@ def _plain(value: Any) -> Any:
 def split_list(text: str) -> list[str]:
     """The entries of a list with commas, such as metrics, whose settings may have commas too; none of blank text.
 
-    >>> split_list("gap(weights=(1, 2), normalizer=each)@10, map")
-    ['gap(weights=(1, 2), normalizer=each)@10', 'map']
+    >>> split_list("gap(weights=(1, 2), ties=best)@10, map")
+    ['gap(weights=(1, 2), ties=best)@10', 'map']
     """
     entries, depth = [""], 0
     for piece in re.split(r"([,()\[\]])", text):

@@ -41,8 +41,8 @@ MORE = {
     "map": ({"k": 4, "threshold": 1.0}, {"k": 3, "normalizer": "relevant"}),
     "gap": (
         {"k": 4, "weights": (0.0, 1.0)},
-        {"k": 2, "weights": (1.0, 2.0, 0.0, 1.0), "normalizer": "each"},
-        {"weights": (3.0,), "normalizer": "each"},
+        {"k": 2, "weights": (1.0, 2.0, 0.0, 1.0)},
+        {"weights": (3.0,)},
     ),
     "precision": ({"threshold": 1.0, "short_lists": "shrink"},),
     "auc": ({"threshold": 1.0},),
@@ -125,7 +125,6 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "xendcg": (
         {},
         {"noise": None},
-        {"terms": 2, "noise": None},
         {"terms": 1, "hessian": "exact", "noise": None},
         {"terms": 1, "seed": LARGEST_SEED},
     ),

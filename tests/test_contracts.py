@@ -140,7 +140,7 @@ def test_whole_numbers_become_ints(cls):
     required |= {"k": 5} if getattr(cls, "cutoff", "") == "required" else {}
     names = [f.name for f in dataclasses.fields(cls) if int in (f.type, *get_args(f.type))]
     for name in names if getattr(cls, "cutoff", "") != "none" else ():
-        made = cls(**{**required, name: np.float32(2.0)})
+        made = cls(**{**required, name: np.float32(3.0)})
         assert type(getattr(made, name)) is int
         if isinstance(made, Objective):
             made.reference_loss(np.array([0.3, 0.1, -0.2]), np.array([1.0, 0.0, 1.0]))

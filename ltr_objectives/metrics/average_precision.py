@@ -90,10 +90,6 @@ class GAP(Metric, text="gap"):
     ----------
     weights : tuple of float
         :math:`w_0, w_1, \dots`, not negative. All labels above the last threshold count the same.
-    normalizer : "total" or "each"
-        "total" is the formula above. "each" is the mean of the users' average precision,
-        :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`. Both sums take only thresholds that some label of the query
-        exceeds.
 
     Examples
     --------
@@ -104,13 +100,11 @@ class GAP(Metric, text="gap"):
     """
 
     weights: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
-    normalizer: str = "total"
 
     kind: ClassVar[int] = AVERAGE
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("normalizer", self.normalizer, ("total", "each"))
         table = gains.numbers_of("weights", self.weights)
         good = np.isfinite(table).all() and min(table, default=-1.0) >= 0 and max(table) > 0
         require(good, f"weights={self.weights!r} must be finite, not negative, and not all 0")
@@ -135,13 +129,11 @@ class GAP(Metric, text="gap"):
         weights = [self.weights[t] for t in thresholds]
         found = [np.add.reduceat(gain, queries.ptr[:-1]) for gain in relevant]
         found = [np.minimum(n, queries.longest if self.k is None else self.k) for n in found]
-        users = [w * (n if self.normalizer == "total" else n > 0) for w, n in zip(weights, found, strict=True)]
-        total = np.sum(users, axis=0)
+        total = np.sum([w * n for w, n in zip(weights, found, strict=True)], axis=0)
         nothing = np.zeros(len(queries))
         layers: list[Terms] = []
         for w, n, gain in zip(weights, found, relevant, strict=True):
-            divisor = total if self.normalizer == "total" else total * n
-            scale = np.divide(w, divisor, out=np.zeros(len(queries)), where=n > 0)
+            scale = np.divide(w, total, out=np.zeros(len(queries)), where=n > 0)
             layers.append(first._replace(gain=gain, scale=scale, offset=nothing if layers else first.offset))
         return tuple(layers) or (first,)
 
@@ -150,9 +142,6 @@ class GAP(Metric, text="gap"):
         for t, w in enumerate(self.weights):
             found = labels > t
             most = min(found.sum(), len(labels) if self.k is None else self.k)
-            if most == 0:
-                continue
-            precisions = sum(found[: d + 1].mean() for d in np.flatnonzero(found[: self.k]))
-            value += w * precisions / (1 if self.normalizer == "total" else most)
-            total += w * (most if self.normalizer == "total" else 1)
+            value += w * sum(found[: d + 1].mean() for d in np.flatnonzero(found[: self.k]))
+            total += w * most
         return float(value / total) if total > 0 else float(self.empty)

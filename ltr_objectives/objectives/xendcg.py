@@ -36,7 +36,7 @@ class XENDCG(Objective, text="xendcg"):
     .. math:: -\sum_i \frac{\varphi_i}{\sum_j \varphi_j} \log \rho_i, \quad
         \varphi_i = 2^{y_i} - u_i, \quad \rho = \operatorname{softmax}(s)
 
-    with :math:`u_i` uniform between 0 and 1, drawn anew for each iteration. The gradient has up to three terms,
+    with :math:`u_i` uniform between 0 and 1, drawn anew for each iteration. The gradient has one term or three,
 
     .. math::
         t^{(1)}_i = \rho_i - \varphi_i / \textstyle\sum_j \varphi_j, \quad
@@ -48,7 +48,7 @@ class XENDCG(Objective, text="xendcg"):
 
     Parameters
     ----------
-    terms : 1, 2 or 3
+    terms : 1 or 3
         Number of terms of the gradient; LightGBM has 3.
     hessian : "bounded" or "exact"
         As in :class:`ListNet`; LightGBM has "exact".
@@ -72,7 +72,7 @@ class XENDCG(Objective, text="xendcg"):
     native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
 
     def __post_init__(self) -> None:
-        check_choice("terms", self.terms, (1, 2, 3))
+        check_choice("terms", self.terms, (1, 3))
         to_integer(self, "terms")
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("noise", self.noise, ("uniform", None))
@@ -84,7 +84,6 @@ class XENDCG(Objective, text="xendcg"):
         return Facts(
             random=self.noise is not None,
             hessian_kind="estimate" if self.terms > 1 else kind,
-            balanced=self.terms != 2,
             label_limit=gains.gain_limit("exp"),
         )
 
