@@ -65,7 +65,7 @@ SOME_LEARNED = [examples[0] for examples in METRICS.values()]
 
 _OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and the options beside them
     "lambdamart": (EVERY_LEARNED, {}),
-    "stochasticrank": (EVERY_LEARNED, {"noise": None, "sfa": 0.0, "hessian": "absolute"}),
+    "stochasticrank": (EVERY_LEARNED, {"sfa": 0.0, "hessian": "absolute"}),
     "hinge": (SOME_LEARNED, {}),  # LambdaMART, whose kernel these two share, is tried with every metric
     "yetiloss": (SOME_LEARNED, {"noise": None, "neighbors": "all"}),
     "neuralsort": ([metric for metric in SOME_LEARNED if metric.name != "gap"], {"rounds": 3}),
@@ -100,8 +100,8 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"metric": "ndcg@5", "sfa": 1.0, "hessian": "ones"},
         {"metric": "map", "sigma": 0.3, "mu": 0.5, "samples": 3, "hessian": "bounded"},
         {"metric": "err@5", "sfa": 0.5, "nu": 1.0, "hessian": "clipped", "seed": LARGEST_SEED},
-        {"metric": "mrr", "sigma": 2.0, "mu": 0.2, "sfa": 0.7, "hessian": "clipped", "noise": None},
-        {"metric": "ndcg", "sigma": 0.1, "hessian": "bounded", "noise": None},
+        {"metric": "mrr", "sigma": 2.0, "mu": 0.2, "sfa": 0.7, "hessian": "clipped"},
+        {"metric": "ndcg", "sigma": 0.1, "hessian": "bounded"},
     ),
     "hinge": ({}, {"metric": "map", "sigma": 0.5, "truncation": 3}, {"partners": 1}),
     "ranknet": (

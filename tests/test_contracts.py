@@ -73,9 +73,9 @@ def test_objectives_of_a_metric_equal_the_reference_for_every_metric():
     scores, labels = np.array([0.3, 0.1, 0.5, -0.2, 0.0]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
     # some refuse sums, and others compile kernels for them
     metrics = [metric for name in METRICS for metric in METRICS[name] if name != "gap"]
-    for name in registry.objective_names():
-        objective = OBJECTIVES[name]
-        for metric in metrics if "metric" in objective.parameters() else ():
+    for objective in OBJECTIVES.values():
+        learns = "metric" in objective.parameters() and objective.without_noise() is not None
+        for metric in metrics if learns else ():
             quiet = dataclasses.replace(objective, metric=metric).without_noise()
             found, expected = quiet.gradient_hessian(scores, labels, [5]), reference(quiet, scores, labels)
             np.testing.assert_allclose(found, expected, 1e-9, 1e-12, err_msg=str(quiet))

@@ -17,7 +17,6 @@ from ltr_objectives import (
     Ordinal,
     Queries,
     QueryRMSE,
-    StochasticRank,
     Subsample,
     UnitHessian,
     YetiLoss,
@@ -185,7 +184,7 @@ def test_seed_and_iteration_select_the_noise_of_langevin(rng):
 
 def test_langevin_without_noise_is_the_reference(rng):
     scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
-    objective = Langevin(StochasticRank("err", hessian="absolute"), shrink=0.3).without_noise()
+    objective = Langevin(YetiLoss("err"), shrink=0.3).without_noise()
     assert not objective.facts.random
     kinds = [Langevin(QueryRMSE(), shrink=shrink).facts.hessian_kind for shrink in (0.0, 0.3)]
     assert kinds == [QueryRMSE.facts.hessian_kind, "estimate"]

@@ -41,7 +41,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
+from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
 from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
@@ -106,9 +106,6 @@ class StochasticRank(Objective, text="stochasticrank"):
         whose sum is nearly 0. "exact" is the curvature of the loss,
         :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many rows, which
         boosting libraries do not expect. "absolute" is its absolute value, "clipped" its positive part.
-    noise : "gaussian" or None
-        With None the other documents keep their scores, and only a document's own noise counts. That is not random, but
-        biased except for lists of two.
     seed : int
         Seed of the noise.
 
@@ -127,7 +124,6 @@ class StochasticRank(Objective, text="stochasticrank"):
     sfa: float = 1.0
     nu: float = 0.01
     hessian: str = "ones"
-    noise: str | None = "gaussian"
     seed: int = 0
 
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
@@ -140,14 +136,13 @@ class StochasticRank(Objective, text="stochasticrank"):
         check_not_negative("sfa", self.sfa)
         check_positive("nu", self.nu)
         check_choice("hessian", self.hessian, HESSIANS)
-        check_choice("noise", self.noise, ("gaussian", None))
         to_seed(self)
         object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property
     def facts(self) -> Facts:
         return Facts(
-            random=self.noise is not None,
+            random=True,
             balanced=self.sfa > 0,  # else each document has samples of its own
             label_limit=get_metric(self.metric).label_limit,
             quadratic=True,
@@ -164,7 +159,7 @@ class StochasticRank(Objective, text="stochasticrank"):
         return np.sum([terms.gain for terms in self._layers(queries)], axis=0)
 
     def fill(self, call: Call) -> None:
-        rng = call.rng(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
+        rng = call.rng(self.seed, self.samples, GAUSSIAN_NOISE)
         smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
                         call.queries.labels)  # fmt: skip
         call.run(_conditional_gradients, self._layers(call.queries), smooth, rng)
@@ -301,7 +296,7 @@ def _conditional_gradients(first, last, ptr, s, layers, smooth, rng, out):
     """Gradient and Hessian of the loss -l(z - mu sigma y)."""
     longest = longest_list(ptr, first, last)
     r = work_space(longest)
-    z, eps, zero = np.empty(longest), np.zeros(longest), np.zeros(longest)
+    z, eps, zero = np.empty(longest), np.empty(longest), np.zeros(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -313,9 +308,8 @@ def _conditional_gradients(first, last, ptr, s, layers, smooth, rng, out):
         key = stream(rng.seed, rng.iteration, np.uint64(q))
         counter = np.uint64(0)
         for _ in range(rng.draws):
-            if rng.noise != NO_NOISE:
-                add_noise(zero[:n], rng.noise, 1.0, key, counter, eps[:n])
-                counter += np.uint64(2 * n)
+            add_noise(zero[:n], rng.noise, 1.0, key, counter, eps[:n])
+            counter += np.uint64(2 * n)
             for terms in layers:
                 if terms.scale[q] != 0.0:
                     add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r)
