@@ -36,7 +36,7 @@ class TorchLoss(nn.Module):
         of_rows = pairs_of_rows(own)
         require(not of_rows, "Preferences number the rows of one data set, and batches have others; use labels")
         self.reduction = reduction
-        self.seed = check_seed(seed)
+        self.seed = check_seed("seed", seed)
         self.step = 0
         metric = getattr(own, "metric", None)
         plain = metric is None and not (own.facts.random or own.members or own.facts.goals)

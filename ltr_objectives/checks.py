@@ -15,6 +15,8 @@ from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 
 MOST_SEED = 2**64 - 1
 
+Check = Callable[[str, Any], Any]  # of the name and value of a parameter; returns the value to keep
+
 
 class Extensible:
     """A base of classes that users extend, with a table of those that have a name in text."""
@@ -22,6 +24,7 @@ class Extensible:
     _given: tuple[str, ...]  # the parameters that a call names
     name: ClassVar[str]
     named: ClassVar[dict[str, Any]]  # each base has its own
+    checks: ClassVar[dict[str, Check]] = {}  # of parameters by name, beside those of the bases
     _not_read: ClassVar[dict[str, str]] = {  # what would be ignored in places, and what to do instead
         "__init__": "make its parameters fields, because objects with equal fields count as one"
     }
@@ -32,6 +35,7 @@ class Extensible:
         for base in cls.__mro__[1:]:
             for name, instead in vars(base).get("_not_read", {}).items():
                 require(name not in own, f"{cls.__name__}.{name} would be ignored in places; {instead}")
+        cls.checks = {name: check for base in cls.__mro__[::-1] for name, check in vars(base).get("checks", {}).items()}
         for name in ("reference", "reference_loss"):
             if isfunction(method := vars(cls).get(name)):
                 setattr(cls, name, _takes_lists(method))
@@ -57,6 +61,14 @@ class Extensible:
         object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
         return new
 
+    def __post_init__(self) -> None:
+        """Check and convert the parameters; a subclass calls it first, and then compares them with one another."""
+        made: Any = self
+        for field in fields(made):
+            if field.init and field.name in self.checks:
+                value = self.checks[field.name](field.name, getattr(self, field.name))
+                object.__setattr__(self, field.name, value)
+
 
 def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:
     """Convert lists among the arguments of ``method`` to arrays."""
@@ -75,30 +87,51 @@ def find_class(table: Mapping[str, Any], name: str, kind: str) -> Any:
     return table[name]
 
 
-def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Raise unless ``value`` is one of ``allowed``."""
+def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> Any:
+    """Return the entry of ``allowed`` that equals ``value``; raise if there is none."""
     comparable = isinstance(value, str | bool | np.bool_ | None) or is_number(value)  # not an array or timedelta64
     if not comparable or value not in allowed:
         one_of = ", ".join(map(repr, allowed))
         raise LTRError(f"{argument}={shown(value)} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
+    return allowed[allowed.index(value)]
 
 
-def check_positive(name: str, value: object) -> None:
-    """Raise unless ``value`` is a finite number above zero."""
+def one_of(*allowed: object) -> Check:
+    """Return the check that a value is one of ``allowed``."""
+    return partial(check_choice, allowed=allowed)
+
+
+def optional(check: Check) -> Check:
+    """Return ``check`` for values other than None."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def check_number(name: str, value: object) -> float:
+    """Return ``value``; raise unless it is a finite number."""
+    if not is_number(value):
+        refuse(name, value, "must be a finite number")
+    return value
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return ``value``; raise unless it is a finite number above zero."""
     if not (is_number(value) and value > 0):
         refuse(name, value, "must be a number above 0")
+    return value
 
 
-def check_not_negative(name: str, value: object) -> None:
-    """Raise unless ``value`` is a finite number of at least zero."""
+def check_not_negative(name: str, value: object) -> float:
+    """Return ``value``; raise unless it is a finite number of at least zero."""
     if not (is_number(value) and value >= 0):
         refuse(name, value, "must be a number of at least 0")
+    return value
 
 
-def check_fraction(name: str, value: object) -> None:
-    """Raise unless ``value`` is a number above 0 and at most 1."""
+def check_fraction(name: str, value: object) -> float:
+    """Return ``value``; raise unless it is a number above 0 and at most 1."""
     if not (is_number(value) and 0 < value <= 1):
         refuse(name, value, "must be above 0 and at most 1")
+    return value
 
 
 def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> int:
@@ -138,20 +171,8 @@ def check_weights(value: object, count: int, of: str) -> tuple[float, ...]:
     return tuple(map(float, weights))
 
 
-def to_integer(owner: object, name: str, least: int = 1, most: int = 2**63 - 1) -> None:
-    """Convert a parameter of a frozen object as :func:`check_integer` does."""
-    value = getattr(owner, name)
-    if (whole := check_integer(name, value, least, most)) is not value:
-        object.__setattr__(owner, name, whole)
-
-
-to_draws = partial(to_integer, most=1_000_000)  # a query, that one call can finish
-to_seed = partial(to_integer, name="seed", least=0, most=MOST_SEED)
-
-
-def check_seed(value: object) -> int:
-    """Convert ``value`` to an int; raise unless it is a seed: a whole number of at least 0 and below 2^64."""
-    return check_integer("seed", value, 0, MOST_SEED)
+check_draws = partial(check_integer, most=1_000_000)  # a query, that one call can finish
+check_seed = partial(check_integer, least=0, most=MOST_SEED)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -9,10 +9,11 @@ NAME = r"[^\s\[\]:;,+*=]+"  # the others have a meaning in the text of objective
 AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]" is a parameter
 
 
-def check_goal(goal: object) -> None:
-    """Raise unless ``goal`` can name labels."""
+def check_goal(goal: object) -> object:
+    """Return ``goal``; raise unless it can name labels."""
     good = isinstance(goal, str) and re.fullmatch(NAME, goal)
     require(good, f"{shown(goal)} cannot name labels; choose a name without spaces and without any of [ ] : ; , + * =")
+    return goal
 
 
 def split_goal(text: str) -> tuple[str, str | None]:

@@ -252,7 +252,7 @@ def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> 
         return which
     count = check_integer("buckets", buckets, least=2)
     require(count <= len(names), f"buckets={count} is more than the {len(names)} users; pass fewer, or leave it out")
-    return (np.random.default_rng(check_seed(seed)).permutation(len(names)) % count)[which]
+    return (np.random.default_rng(check_seed("seed", seed)).permutation(len(names)) % count)[which]
 
 
 def _means(values: np.ndarray, weight: np.ndarray | None, bucket: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

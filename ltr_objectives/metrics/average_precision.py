@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice
+from ltr_objectives.checks import Check, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE
@@ -41,6 +41,7 @@ class MAP(Binary, text="map"):
 
     normalizer: str = "reachable"
 
+    checks: ClassVar[dict[str, Check]] = {"normalizer": one_of("reachable", "relevant")}
     kind: ClassVar[int] = AVERAGE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"ties": "input", "threshold": 0.5, "empty": 1.0},
@@ -48,10 +49,6 @@ class MAP(Binary, text="map"):
         "catboost": {"ties": "worst", "threshold": 0.5, "query_weights": "ignore"},
         "trec_eval": {"ties": "input", "normalizer": "relevant"},
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("normalizer", self.normalizer, ("reachable", "relevant"))
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return 1.0 / ranks
@@ -71,6 +68,13 @@ class MAP(Binary, text="map"):
         if self.k is not None and self.normalizer == "reachable":
             best = min(best, self.k)
         return float(sum(found[:d].mean() for d in ranks) / best)
+
+
+def _check_weights(name: str, value: object) -> tuple[float, ...]:
+    table = gains.numbers_of(name, value)
+    good = np.isfinite(table).all() and min(table, default=-1.0) >= 0 and max(table) > 0
+    require(good, f"{name}={value!r} must be finite, not negative, and not all 0")
+    return table
 
 
 @dataclass(frozen=True)
@@ -101,14 +105,8 @@ class GAP(Metric, text="gap"):
 
     weights: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
 
+    checks: ClassVar[dict[str, Check]] = {"weights": _check_weights}
     kind: ClassVar[int] = AVERAGE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        table = gains.numbers_of("weights", self.weights)
-        good = np.isfinite(table).all() and min(table, default=-1.0) >= 0 and max(table) > 0
-        require(good, f"weights={self.weights!r} must be finite, not negative, and not all 0")
-        object.__setattr__(self, "weights", table)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         """The sum of the weights of the users whom each label satisfies."""

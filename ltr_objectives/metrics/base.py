@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Extensible, check_choice, find_class, is_number, refuse, to_integer
+from ltr_objectives.checks import Check, Extensible, check_integer, find_class, is_number, one_of, optional, refuse
 from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import check_goal, split_goal, with_goal
 from ltr_objectives.kernels.records import Terms
@@ -23,6 +23,12 @@ LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to t
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
 Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval"]
+
+
+def _check_empty(name: str, value: object) -> object:
+    if not is_number(value) and not (isinstance(value, str) and value == "skip"):
+        refuse(name, value, "must be a number or 'skip'")
+    return value
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,13 @@ class Metric(Extensible, abc.ABC):
     goal: str | None = field(default=None, kw_only=True)
 
     named: ClassVar[dict[str, Any]] = {}
+    checks: ClassVar[dict[str, Check]] = {
+        "k": optional(check_integer),
+        "ties": one_of(*TIES),
+        "empty": _check_empty,
+        "query_weights": one_of("mean", "relevant", "ignore"),
+        "goal": optional(lambda name, goal: check_goal(goal)),
+    }
     kind: ClassVar[int]
     only_evaluated: ClassVar[bool] = False  # lower is better, and nothing trains for it
     maximum: ClassVar[float | None] = 1.0
@@ -73,20 +86,13 @@ class Metric(Extensible, abc.ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
+        super().__post_init__()
         require(hasattr(self, "kind") or self.only_evaluated, f"{self.name} has no kind; write kind, such as LINEAR")
         require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
             f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
         )
-        if self.k is not None:
-            to_integer(self, "k")
-        check_choice("ties", self.ties, tuple(TIES))
-        check_choice("query_weights", self.query_weights, ("mean", "relevant", "ignore"))
-        if self.goal is not None:
-            check_goal(self.goal)
-        if not is_number(self.empty) and not (isinstance(self.empty, str) and self.empty == "skip"):
-            refuse("empty", self.empty, "must be a number or 'skip'")
 
     def __str__(self) -> str:
         """The text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``, with the options written.

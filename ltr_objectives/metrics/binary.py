@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_fraction, is_number, refuse
+from ltr_objectives.checks import Check, check_fraction, check_number, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
@@ -19,10 +19,7 @@ class Binary(Metric):
 
     threshold: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not is_number(self.threshold):
-            refuse("threshold", self.threshold, "must be a finite number")
+    checks: ClassVar[dict[str, Check]] = {"threshold": check_number}
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)
@@ -53,6 +50,7 @@ class Precision(Binary, text="precision"):
 
     short_lists: str = "pad"
 
+    checks: ClassVar[dict[str, Check]] = {"short_lists": one_of("pad", "shrink")}
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -60,10 +58,6 @@ class Precision(Binary, text="precision"):
         "catboost": {"ties": "worst", "threshold": 0.5, "short_lists": "shrink", "query_weights": "ignore"},
         "trec_eval": {"ties": "input"},
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("short_lists", self.short_lists, ("pad", "shrink"))
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         k = self.k or queries.longest
@@ -174,11 +168,11 @@ class RBP(Binary, text="rbp"):
 
     patience: float = 0.8
 
+    checks: ClassVar[dict[str, Check]] = {"patience": check_fraction}
     kind: ClassVar[int] = LINEAR
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fraction("patience", self.patience)
         require(self.patience < 1, "patience=1 must be below 1: the user would never stop; pass 0.8, for example")
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:

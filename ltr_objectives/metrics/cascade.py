@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_fraction, check_positive
+from ltr_objectives.checks import Check, check_fraction, check_positive, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics import gains
@@ -93,6 +93,7 @@ class ERR(Metric, text="err"):
     grades: str = "exp"
     max_label: float = 4.0
 
+    checks: ClassVar[dict[str, Check]] = {"grades": one_of("exp", "linear", "identity"), "max_label": check_positive}
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {"ties": "worst", "grades": "identity"}}
     _beyond_limit: ClassVar[str] = (
@@ -101,8 +102,6 @@ class ERR(Metric, text="err"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("grades", self.grades, ("exp", "linear", "identity"))
-        check_positive("max_label", self.max_label)
         require(
             self.grades != "exp" or self.max_label <= gains.LARGEST_EXPONENT,
             f"max_label={self.max_label!r} must be at most {gains.LARGEST_EXPONENT:g} with grades='exp'",
@@ -156,9 +155,7 @@ class PFound(ERR, text="pfound"):
     grades: str = "identity"
     decay: float = 0.85
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("decay", self.decay)
+    checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return np.power(self.decay, ranks - 1.0)

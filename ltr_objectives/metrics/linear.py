@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_fraction, to_integer
+from ltr_objectives.checks import Check, check_fraction, check_integer, optional
 from ltr_objectives.errors import warn
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import LINEAR
@@ -37,6 +37,7 @@ class DCG(Metric, text="dcg"):
     gain_type: gains.GainType = "exp"
     discount_type: gains.DiscountType = "log2"
 
+    checks: ClassVar[dict[str, Check]] = {"gain_type": gains.read_gain, "discount_type": gains.read_discount}
     kind: ClassVar[int] = LINEAR
     maximum: ClassVar[float | None] = None
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -47,11 +48,6 @@ class DCG(Metric, text="dcg"):
         "larger labels have no gain; put the labels into classes, or take linear gains: gain_type= of a metric, gain= "
         "of an objective"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, read in (("gain_type", gains.read_gain), ("discount_type", gains.read_discount)):
-            object.__setattr__(self, name, read(name, getattr(self, name)))
 
     @property
     def label_limit(self) -> float | None:
@@ -96,10 +92,7 @@ class NDCG(DCG, text="ndcg"):
 
     ideal_k: int | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.ideal_k is not None:
-            to_integer(self, "ideal_k")
+    checks: ClassVar[dict[str, Check]] = {"ideal_k": optional(check_integer)}
 
     @property
     def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere
@@ -146,12 +139,9 @@ class ExpDCG(Metric, text="expdcg"):
 
     decay: float = 0.85
 
+    checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}
     kind: ClassVar[int] = LINEAR
     maximum: ClassVar[float | None] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("decay", self.decay)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return labels

@@ -18,12 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.checks import check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
-from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
@@ -38,10 +36,6 @@ from ltr_objectives.objectives.reference import reference_gains, sigmoid
 class _Approx(Objective):
     alpha: float = 1.0
     step: float = 10.0
-
-    def __post_init__(self) -> None:
-        check_positive("alpha", self.alpha)
-        check_positive("step", self.step)
 
     @property
     @abc.abstractmethod
@@ -101,10 +95,6 @@ class ApproxNDCG(_Approx, text="approxndcg"):
     """
 
     gain: GainType = "exp"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
     def _metric(self) -> Metric:

@@ -7,7 +7,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ltr_objectives.checks import check_fraction, check_not_negative, check_positive, to_seed
+from ltr_objectives.checks import Check, check_fraction, check_not_negative, check_positive
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, uniforms
 from ltr_objectives.objectives.base import Facts, Member, Objective, get_objective, metric_of
 from ltr_objectives.objectives.call import Arrays, Call
@@ -23,12 +23,10 @@ class Wrapper(Objective):
 
     objective: Any
 
+    checks: ClassVar[dict[str, Check]] = {"objective": lambda name, objective: get_objective(objective)}
     _not_read: ClassVar[dict[str, str]] = dict.fromkeys(
         ("fill", "row_weight"), "override before, factor or after instead"
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "objective", get_objective(self.objective))
 
     def before(self, call: Call) -> Call:
         """Return the call for the wrapped objective, with other labels or queries to skip."""
@@ -172,11 +170,7 @@ class Subsample(Wrapper):
     seed: int = 0
 
     name: ClassVar[str] = "subsample"
-
-    def __post_init__(self) -> None:
-        check_fraction("queries", self.queries)
-        to_seed(self)
-        super().__post_init__()
+    checks: ClassVar[dict[str, Check]] = {"queries": check_fraction}
 
     @property
     def facts(self) -> Facts:
@@ -247,13 +241,9 @@ class Langevin(Wrapper):
     seed: int = 0
 
     name: ClassVar[str] = "langevin"
-
-    def __post_init__(self) -> None:
-        check_not_negative("temperature", self.temperature)
-        check_positive("learning_rate", self.learning_rate)
-        check_not_negative("shrink", self.shrink)
-        to_seed(self)
-        super().__post_init__()
+    checks: ClassVar[dict[str, Check]] = {
+        "temperature": check_not_negative, "learning_rate": check_positive, "shrink": check_not_negative
+    }  # fmt: skip
 
     @property
     def facts(self) -> Facts:

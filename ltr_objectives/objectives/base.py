@@ -4,6 +4,7 @@ import abc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -11,11 +12,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives import language
-from ltr_objectives.checks import Extensible, find_class
+from ltr_objectives.checks import (
+    Check,
+    Extensible,
+    check_draws,
+    check_integer,
+    check_not_negative,
+    check_positive,
+    check_seed,
+    find_class,
+    one_of,
+    optional,
+)
 from ltr_objectives.diagnostics import Report, diagnose, warn_if_long, warn_of_clicks
 from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import check_read, split_goal
+from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.scores import Scores
+from ltr_objectives.metrics.base import metric_to_learn
+from ltr_objectives.metrics.gains import read_gain
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.queries import Labels, Queries
 
@@ -73,6 +88,18 @@ class Objective(Extensible, abc.ABC):
     """
 
     named: ClassVar[dict[str, Any]] = {}
+    checks: ClassVar[dict[str, Check]] = {  # of the parameters that mean the same in all objectives
+        "metric": lambda name, metric: metric_to_learn(metric),
+        "gain": read_gain,
+        **dict.fromkeys(("k", "truncation", "partners"), optional(check_integer)),
+        **dict.fromkeys(("sigma", "alpha", "step", "noise_scale"), check_positive),
+        "mu": check_not_negative,
+        "max_documents": partial(check_integer, least=2),
+        "noise": one_of(*NOISES),
+        **dict.fromkeys(("samples", "permutations"), check_draws),
+        "seed": check_seed,
+        **dict.fromkeys(("score_norm", "lambda_norm", "normalize", "transposed"), one_of(True, False)),
+    }
     sum_class: ClassVar[Any]  # Mixture, which enters itself here
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
 

@@ -1,11 +1,11 @@
 """LambdaLoss: the bounds of NDCG that lie behind LambdaRank."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_not_negative, check_positive, to_draws, to_integer, to_seed
+from ltr_objectives.checks import Check, one_of
 from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.exponential import LOG2_E
 from ltr_objectives.kernels.pairs import LOGISTIC
@@ -16,8 +16,6 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
 from ltr_objectives.objectives.reference import reference_gains, softplus
-
-WEIGHTS = ("ndcg2", "ndcg2++")
 
 
 @dataclass(frozen=True)
@@ -77,17 +75,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
     samples: int = 10
     noise_scale: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("weights", self.weights, WEIGHTS)
-        check_not_negative("mu", self.mu)
-        check_positive("sigma", self.sigma)
-        to_seed(self)
-        check_choice("noise", self.noise, tuple(NOISES))
-        to_draws(self, "samples")
-        check_positive("noise_scale", self.noise_scale)
-        if self.partners is not None:
-            to_integer(self, "partners")
+    checks: ClassVar[dict[str, Check]] = {"weights": one_of("ndcg2", "ndcg2++")}
 
     @property
     def facts(self) -> Facts:

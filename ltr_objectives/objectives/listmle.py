@@ -8,18 +8,16 @@ the current :math:`S`, so that each step multiplies them by at most 1. A list ta
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice
+from ltr_objectives.checks import Check, one_of
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
-
-HESSIANS = ("bounded", "exact")
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,7 @@ class ListMLE(Objective, text="listmle"):
 
     hessian: str = "bounded"
 
-    def __post_init__(self) -> None:
-        check_choice("hessian", self.hessian, HESSIANS)
+    checks: ClassVar[dict[str, Check]] = {"hessian": one_of("bounded", "exact")}
 
     @property
     def facts(self) -> Facts:

@@ -1,11 +1,11 @@
 r"""ListNet: cross-entropy between a distribution from the labels and the softmax of the scores."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice
+from ltr_objectives.checks import Check, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.softmax import softmax, total
@@ -14,9 +14,6 @@ from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
-
-TARGETS = ("softmax", "labels", "unnormalized")
-HESSIANS = ("bounded", "exact")
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,9 @@ class ListNet(Objective, text="listnet"):
     target: str = "softmax"
     hessian: str = "bounded"
 
-    def __post_init__(self) -> None:
-        check_choice("target", self.target, TARGETS)
-        check_choice("hessian", self.hessian, HESSIANS)
+    checks: ClassVar[dict[str, Check]] = {
+        "target": one_of("softmax", "labels", "unnormalized"), "hessian": one_of("bounded", "exact")
+    }  # fmt: skip
 
     @property
     def facts(self) -> Facts:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_list, check_weights
+from ltr_objectives.checks import check_list, check_weights
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.objectives.base import Facts, Member, Objective, metric_of, read_part
@@ -80,7 +80,7 @@ class Mixture(Objective):
             if goal is not None:
                 check_goal(goal)
         weights = check_weights(self.weights, len(parts), "parts")
-        check_choice("normalize", self.normalize, (True, False))
+        super().__post_init__()
         for name, value in {"parts": parts, "weights": weights, "labels": goals}.items():
             object.__setattr__(self, name, value)
 

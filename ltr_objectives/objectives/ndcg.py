@@ -2,7 +2,6 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from ltr_objectives.checks import to_integer
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.gains import GainType
@@ -18,9 +17,6 @@ class GainObjective(Objective):
     _: KW_ONLY
     gain: GainType = "exp"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
-
     @property
     def facts(self) -> Facts:
         return Facts(label_limit=gains.gain_limit(self.gain))
@@ -31,11 +27,6 @@ class NDCGObjective(GainObjective):
     """Base of the losses that approximate NDCG@k, which have zero gradient if all labels of a query are equal."""
 
     k: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None:
-            to_integer(self, "k")
 
     def terms(self, queries: Queries) -> Terms:
         """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""

@@ -24,11 +24,12 @@ needed. :math:`C^0_j` is also the derivative by a factor of column j, such as :m
 
 import abc
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_not_negative, check_positive, to_draws, to_integer, to_seed
+from ltr_objectives.checks import Check, check_integer, check_not_negative, check_positive
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
@@ -37,7 +38,7 @@ from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
-from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
+from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
@@ -74,17 +75,11 @@ class _Sorted(Objective):
     seed: int = 0
 
     hessian: ClassVar[str] = "gradient"
-
-    def _check(self) -> None:
-        check_positive("temperature", self.temperature)
-        to_integer(self, "rounds", 0, 1000)
-        check_not_negative("tolerance", self.tolerance)
-        check_choice("transposed", self.transposed, (True, False))
-        to_integer(self, "max_documents", 2)
-        check_choice("noise", self.noise, tuple(NOISES))
-        to_draws(self, "samples")
-        check_positive("noise_scale", self.noise_scale)
-        to_seed(self)
+    checks: ClassVar[dict[str, Check]] = {
+        "temperature": check_positive,
+        "rounds": partial(check_integer, least=0, most=1000),
+        "tolerance": check_not_negative,
+    }
 
     @property
     def facts(self) -> Facts:
@@ -185,10 +180,6 @@ class NeuralNDCG(_Sorted, NDCGObjective, text="neuralndcg"):
     (array([ 0.009227, -0.009227]), array([0.009227, 0.009227]))
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check()
-
     @property
     def sorted_metric(self) -> Metric:
         return NDCG(self.k, gain_type=self.gain)
@@ -226,8 +217,7 @@ class NeuralSort(_Sorted, _Named, text="neuralsort"):
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metric", metric_to_learn(self.metric))
-        self._check()
+        super().__post_init__()
         self.sorted_metric.terms(Queries(np.arange(3.0) / 2.0 * min(2.0, self.label_limit or 2.0), [3]))  # or raise
 
     @property

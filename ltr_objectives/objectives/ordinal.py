@@ -2,16 +2,25 @@ r"""Ordinal regression: one logistic loss for each step between labels."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ltr_objectives.checks import Check
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.metrics.gains import numbers_of
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
+
+
+def _check_thresholds(name: str, thresholds: object) -> tuple[float, ...]:
+    table = numbers_of(name, thresholds)
+    require(table, f"{name} must hold at least one number")
+    good = np.isfinite(table).all() and (np.diff(table) >= 0).all()
+    require(good, f"{name}={thresholds!r} must be finite and not decrease")
+    return table
 
 
 @dataclass(frozen=True)
@@ -40,16 +49,8 @@ class Ordinal(Objective, text="ordinal"):
 
     thresholds: tuple[float, ...] = (-1.5, -0.5, 0.5, 1.5)
 
+    checks: ClassVar[dict[str, Check]] = {"thresholds": _check_thresholds}
     facts = Facts(hessian_kind="exact", shift_invariant=False)
-
-    def __post_init__(self) -> None:
-        table = numbers_of("thresholds", self.thresholds)
-        require(table, "thresholds must hold at least one number")
-        require(
-            np.isfinite(table).all() and (np.diff(table) >= 0).all(),
-            f"thresholds={self.thresholds!r} must be finite and not decrease",
-        )
-        object.__setattr__(self, "thresholds", table)
 
     def fill(self, call: Call) -> None:
         call.run(_fill, call.queries.labels, np.array(self.thresholds))

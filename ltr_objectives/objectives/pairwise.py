@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_positive, to_draws, to_integer, to_seed
+from ltr_objectives.checks import Check, check_choice, check_integer, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.by_gain import pairs_by_gain
 from ltr_objectives.kernels.by_rank import pairs_by_rank
@@ -13,13 +13,12 @@ from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, LINEAR, UPPER
-from ltr_objectives.metrics.base import Metric, metric_to_learn
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import brute_force_changes, softplus
 from ltr_objectives.queries import Queries
 
-HESSIANS = ("exact", "double", "ones")
 XGBOOST = ("xgboost",)  # presets that divide the weights of queries by their mean
 NO_PROPENSITY = np.empty(0)
 NO_ORDER = np.empty(0, np.int32)
@@ -70,6 +69,11 @@ class PairwiseObjective(Objective):
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     defaults: ClassVar[dict[str, Any]] = {}  # of parameters that are None so that a preset may set them
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
+    checks: ClassVar[dict[str, Check]] = {
+        "neighbors": lambda name, value: "all" if str(value) == "all" else check_integer(name, value),
+        "difference": one_of("exact", "noisy"),
+        "hessian": one_of("exact", "double", "ones"),
+    }
 
     def __post_init__(self) -> None:
         if self.preset is not None:
@@ -77,25 +81,9 @@ class PairwiseObjective(Objective):
         for name, value in {**self.defaults, **self.presets.get(self.preset, {})}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        if "metric" in self.parameters():
-            object.__setattr__(self, "metric", metric_to_learn(self.metric))
-        check_positive("sigma", self.sigma)
-        check_positive("noise_scale", self.noise_scale)
-        to_draws(self, "permutations")
-        if self.truncation is not None:
-            to_integer(self, "truncation")
-        if not (isinstance(self.neighbors, str) and self.neighbors == "all"):
-            to_integer(self, "neighbors")
-            require(self.partners is None, "neighbors and partners both choose the pairs; pass one of them")
-        if self.partners is not None:
-            to_integer(self, "partners")
-        check_choice("noise", self.noise, tuple(NOISES))
-        check_choice("difference", self.difference, ("exact", "noisy"))
-        check_choice("hessian", self.hessian, HESSIANS)
-        check_choice("score_norm", self.score_norm, (True, False))
-        if self.lambda_norm is not None:
-            check_choice("lambda_norm", self.lambda_norm, (True, False))
-        to_seed(self)
+        super().__post_init__()
+        both = self.neighbors != "all" and self.partners is not None
+        require(not both, "neighbors and partners both choose the pairs; pass one of them")
 
     @property
     def facts(self) -> Facts:

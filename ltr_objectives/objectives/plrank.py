@@ -34,7 +34,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_positive, to_draws, to_seed
+from ltr_objectives.checks import Check, check_choice, check_positive, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
@@ -59,7 +59,6 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
-HESSIANS = ("gradient", "absolute", "exact", "clipped", "ones")
 EXPOSED = np.uint64(0xE5905ED)  # separates the draws of the exposure from those of the gradient
 NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
 
@@ -73,6 +72,15 @@ class Rewarded(NamedTuple):
     curvature: int
     given: np.ndarray
     weight: np.ndarray  # by ranking
+
+
+def _check_discount(name: str, discount: object) -> str | tuple[float, ...]:
+    if isinstance(discount, str):
+        return str(check_choice(name, discount, gains.DISCOUNTS))
+    table = gains.numbers_of(name, discount, "a name or a table of numbers")  # which may rise
+    good = np.isfinite(table).all() and min(table, default=0.0) >= 0 and any(table)
+    require(good, f"{name}={table!r} must be finite, not negative and not all zero")
+    return table
 
 
 @dataclass(frozen=True)
@@ -129,23 +137,14 @@ class PLRank(NDCGObjective, text="plrank"):
     hessian: str = "gradient"
     seed: int = 0
 
+    checks: ClassVar[dict[str, Check]] = {
+        "discount": _check_discount,
+        "hessian": one_of("gradient", "absolute", "exact", "clipped", "ones"),
+    }
+
     @property
     def facts(self) -> Facts:
         return super().facts._replace(random=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        to_draws(self, "samples")
-        to_seed(self)
-        check_choice("normalize", self.normalize, (True, False))
-        check_choice("hessian", self.hessian, HESSIANS)
-        if isinstance(self.discount, str):
-            check_choice("discount", self.discount, gains.DISCOUNTS)
-            return
-        table = gains.numbers_of("discount", self.discount, "a name or a table of numbers")  # which may rise
-        good = np.isfinite(table).all() and min(table, default=0.0) >= 0 and any(table)
-        require(good, f"discount={table!r} must be finite, not negative and not all zero")
-        object.__setattr__(self, "discount", table)
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
@@ -241,10 +240,7 @@ class FairExposure(PLRank):
     floor: float = 0.5
 
     name: ClassVar[str] = "fairexposure"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("floor", self.floor)
+    checks: ClassVar[dict[str, Check]] = {"floor": check_positive}
 
     def _merit(self, queries: Queries) -> np.ndarray:
         """Shares of the merit of each query."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_integer, check_positive
+from ltr_objectives.checks import Check, check_integer
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
@@ -62,15 +62,15 @@ class Preferences(Objective):
     digest: str = field(init=False, repr=False)  # of pairs and weights, by which objectives are compared
 
     name: ClassVar[str] = "preferences"
+    checks: ClassVar[dict[str, Check]] = {"rows": check_integer}
     facts = Facts(hessian_kind="exact", reads_labels=False)
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        rows = check_integer("rows", self.rows)
-        pairs = _pairs(self.pairs, rows)
+        super().__post_init__()
+        pairs = _pairs(self.pairs, self.rows)
         weight = np.ones(len(pairs)) if self.pairs_weight is None else _weights(self.pairs_weight, len(pairs))
         digest = "".join(sha256(array).hexdigest() for array in (pairs, weight))
-        for name, value in {"pairs": pairs, "rows": rows, "pairs_weight": weight, "digest": digest}.items():
+        for name, value in {"pairs": pairs, "pairs_weight": weight, "digest": digest}.items():
             object.__setattr__(self, name, value)
 
     def _worth(self, queries: Queries) -> np.ndarray:

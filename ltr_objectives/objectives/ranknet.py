@@ -5,14 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice
+from ltr_objectives.checks import Check, one_of
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
-
-PAIR_WEIGHTS = ("equal", "all", "difference")
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,7 @@ class RankNet(PairwiseObjective, text="ranknet"):
         "weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"
     }  # fmt: skip
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("weights", self.weights, PAIR_WEIGHTS)
+    checks: ClassVar[dict[str, Check]] = {"weights": one_of("equal", "all", "difference")}
 
     @property
     def facts(self) -> Facts:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_positive, to_integer
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
@@ -91,12 +90,6 @@ class SoftRank(GainObjective, text="softrank"):
     @property
     def facts(self) -> Facts:
         return super().facts._replace(quadratic="relevant")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("sigma", self.sigma)
-        check_positive("step", self.step)
-        to_integer(self, "max_documents", 2)
 
     def fill(self, call: Call) -> None:
         terms = NDCG(gain_type=self.gain).terms(call.queries)

@@ -36,7 +36,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_not_negative, check_positive, to_draws, to_seed
+from ltr_objectives.checks import Check, check_not_negative, check_positive, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
@@ -44,7 +44,7 @@ from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
-from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
+from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
@@ -54,7 +54,6 @@ DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 # Taylor coefficients of exp(-v), exact to the last digit on [0, 1/4]; seven squarings give exp(-128 v) and vectorise
 C = tuple((-1.0) ** k / math.factorial(k) for k in range(12))
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11 = C[2:]
-HESSIANS = ("ones", "bounded", "absolute", "clipped", "exact")
 
 
 class Smooth(NamedTuple):
@@ -128,16 +127,15 @@ class StochasticRank(Objective, text="stochasticrank"):
 
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 
+    checks: ClassVar[dict[str, Check]] = {
+        "sfa": check_not_negative,
+        "nu": check_positive,
+        "hessian": one_of("ones", "bounded", "absolute", "clipped", "exact"),
+    }
+
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_not_negative("mu", self.mu)
+        super().__post_init__()
         require(self.mu * self.sigma < np.inf, f"mu={self.mu!r} times sigma={self.sigma!r} must be finite; lower one")
-        to_draws(self, "samples")
-        check_not_negative("sfa", self.sfa)
-        check_positive("nu", self.nu)
-        check_choice("hessian", self.hessian, HESSIANS)
-        to_seed(self)
-        object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property
     def facts(self) -> Facts:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, to_integer, to_seed
+from ltr_objectives.checks import Check, check_choice, check_integer, one_of
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.softmax import softmax, softmax_without
@@ -16,8 +16,6 @@ from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
-
-HESSIANS = ("bounded", "exact")
 
 
 class Lowered(NamedTuple):
@@ -71,12 +69,11 @@ class XENDCG(Objective, text="xendcg"):
 
     native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
 
-    def __post_init__(self) -> None:
-        check_choice("terms", self.terms, (1, 3))
-        to_integer(self, "terms")
-        check_choice("hessian", self.hessian, HESSIANS)
-        check_choice("noise", self.noise, ("uniform", None))
-        to_seed(self)
+    checks: ClassVar[dict[str, Check]] = {
+        "terms": lambda name, terms: check_choice(name, check_integer(name, terms), (1, 3)),
+        "hessian": one_of("bounded", "exact"),
+        "noise": one_of("uniform", None),
+    }
 
     @property
     def facts(self) -> Facts:

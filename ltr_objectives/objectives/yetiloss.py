@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice
+from ltr_objectives.checks import Check, check_choice, one_of, optional
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
@@ -14,7 +14,6 @@ from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
-CHANGES = ("exact", "catboost")
 # How CatBoost's modes read labels. In modes MRR and MAP labels above 0 are relevant, unlike in its metrics MRR and MAP.
 CATBOOST_READS: dict[str, dict[str, str]] = {
     "ndcg": {"gain_type": "linear"},
@@ -98,10 +97,13 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
         "metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"
     }  # fmt: skip
 
+    checks: ClassVar[dict[str, Check]] = {
+        "change": one_of("exact", "catboost"), "lambda_norm": optional(one_of(True, False))
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
         by_name = self.metric is None or isinstance(self.metric, str)
         super().__post_init__()
-        check_choice("change", self.change, CHANGES)
         if self.preset is not None:
             name = self.weighing_metric.name
             check_choice(f"metric (with preset {self.preset!r})", name, CATBOOST_MODES)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_fraction
+from ltr_objectives.checks import Check, check_fraction
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.objectives.pairwise import PairwiseObjective
@@ -49,11 +49,8 @@ class YetiRank(PairwiseObjective, text="yetirank"):
 
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {}}
+    checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}
     neighbors = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("decay", self.decay)
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         return queries.once(("layers", self), lambda: (self._terms(queries),))
