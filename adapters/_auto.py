@@ -11,7 +11,8 @@ from ltr_objectives.candidates import check_comparable, natives_for, ours_for, t
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.statistics import best_of, rank
 

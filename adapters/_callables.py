@@ -15,8 +15,9 @@ from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.around import UnitHessian
+from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.composite import leaves
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
 
 INSTEAD = {  # of parameters of the libraries' own objectives
@@ -204,8 +205,8 @@ class ObjectiveCallable(Placed):
         )
         if not self.library.negative_hessians and hess.min() < 0:
             raise LTRError(
-                f"{self.objective.inner.name} has negative second derivatives, from which {self.library.name} learns "
-                "nothing or diverges: choose another hessian=, such as 'absolute', or change its fill"
+                f"{innermost(self.objective).name} has negative second derivatives, from which {self.library.name} "
+                "learns nothing or diverges: choose another hessian=, such as 'absolute', or change its fill"
             )
         if run.first:
             learner = self.objective
@@ -228,7 +229,7 @@ def refuse_unread(library: Library, params: Params) -> None:
 
 def pairs_of_rows(objective: Objective) -> bool:
     """True if a part of the objective has pairs, by number of row."""
-    return not objective.facts.reads_labels or any(pairs_of_rows(member.objective) for member in objective.members)
+    return not objective.facts.reads_labels or any(not leaf.facts.reads_labels for leaf in leaves(objective))
 
 
 def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:

@@ -39,7 +39,9 @@ from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Convention, Metric, get_metric
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.around import innermost
+from ltr_objectives.objectives.base import Objective, read_queries
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries, by_goal, vector
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval"}
@@ -437,8 +439,8 @@ def warn_of_pairs(pool: Any, objective: Objective) -> None:
     """Warn if the pool has pairs that the objective does not read."""
     if pool.num_pairs() and not pairs_of_rows(objective):
         warn(
-            f"{objective.inner.name} does not read the {pool.num_pairs()} pairs of the pool, which CatBoost does not "
-            "give back; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out"
+            f"{innermost(objective).name} does not read the {pool.num_pairs()} pairs of the pool, which CatBoost does "
+            "not give back; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out"
         )
 
 
@@ -512,7 +514,7 @@ def catboost_objective(
         require(weight is None, "the pool has weights by row; CatBoost takes either those or group_weight")
         weight = vector("group_weight", group_weight).astype(np.float32)
     by_name = by_goal(rows.labels, read_labels(labels))
-    queries = chosen._queries(by_name, rows.group, weight=weight, propensity=propensity, position=position)
+    queries = read_queries(chosen, by_name, rows.group, weight=weight, propensity=propensity, position=position)
     made = CatBoostObjective(chosen, rows, queries, newton_splits=newton_splits, n_threads=n_threads)
     return made.prepare(pool)
 

@@ -35,7 +35,8 @@ from ltr_objectives.checks import is_number
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import get_objective
 
 END = re.compile(  # of a model file
     rb"\nend of trees\n.*\nend of parameters\s*(\npandas_categorical:(null|\[.*\])\s*)?\Z", re.DOTALL

@@ -14,8 +14,10 @@ from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
-from ltr_objectives.objectives.around import UnitHessian, seeded
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.around import UnitHessian, innermost
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.composite import seeded, start
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import metric_names, objective_for
 
@@ -58,7 +60,7 @@ class Run(NamedTuple):
         if not isinstance(self.objective, Objective):
             return None
         found = seeded(self.objective, self.seed)
-        preset = getattr(found.inner, "preset", None) is not None
+        preset = getattr(innermost(found), "preset", None) is not None
         return found if preset or isinstance(found, UnitHessian) else UnitHessian(found)
 
     @property
@@ -83,7 +85,7 @@ class Run(NamedTuple):
         given = self.init_model is not None or self.train.margin is not None
         if off or given or not isinstance(self.objective, Objective):
             return None
-        return self.objective._start(self.train.queries)
+        return start(self.objective, self.train.queries)
 
     def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> ObjectiveCallable | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""

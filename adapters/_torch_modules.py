@@ -11,7 +11,9 @@ from ltr_objectives.adapters._callables import pairs_of_rows
 from ltr_objectives.checks import check_choice, check_integer, check_seed
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import get_metric
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.base import Objective, read_queries
+from ltr_objectives.objectives.composite import Composite
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
 
 try:
@@ -39,7 +41,7 @@ class TorchLoss(nn.Module):
         self.seed = check_seed("seed", seed)
         self.step = 0
         metric = getattr(own, "metric", None)
-        plain = metric is None and not (own.facts.random or own.members or own.facts.goals)
+        plain = metric is None and not (own.facts.random or isinstance(own, Composite) or own.facts.goals)
         two = np.array([0.0, 1.0])
         self._has_loss = plain and own.reference_loss(two, two) is not None
         self.metric = get_metric("ndcg" if metric is None else metric)
@@ -81,8 +83,8 @@ class TorchLoss(nn.Module):
             return scores.sum()
         several = isinstance(labels, Mapping)
         y = {goal: rows(values) for goal, values in labels.items()} if several else rows(labels)
-        queries = self.objective._queries(
-            y, group, qid=qid, weight=rows(weight), position=rows(position), propensity=rows(propensity)
+        queries = read_queries(
+            self.objective, y, group, qid=qid, weight=rows(weight), position=rows(position), propensity=rows(propensity)
         )
         s = scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)

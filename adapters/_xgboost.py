@@ -29,7 +29,8 @@ from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import to_numpy
 
 T = TypeVar("T")

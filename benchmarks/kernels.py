@@ -13,7 +13,7 @@ from benchmarks import iteration
 from benchmarks.plrank_numpy import plrank_numpy
 from benchmarks.publish import save
 from ltr_objectives.datasets import RankingData, make_ranking
-from ltr_objectives.objectives.base import get_objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.workbench.texts import terminal
 
 Reference = Callable[[RankingData, int, int], iteration.Timer]  # data, threads, iterations

@@ -12,7 +12,7 @@ from benchmarks.summary import POOLED, Key, Values
 from ltr_objectives.errors import LTRError
 from ltr_objectives.libraries import is_native
 from ltr_objectives.metrics.base import get_metric
-from ltr_objectives.objectives.base import get_objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.statistics import BETTER, WORSE, holm, mark, paired_p, standard_error
 from ltr_objectives.workbench.contest import ALPHA

@@ -13,7 +13,7 @@ if Path(__file__).with_name("adapters").is_file():
 
 import ltr_objectives.kernels._sources  # first, because it hashes the sources of what follows
 import ltr_objectives.metrics.only_evaluated  # noqa: F401 - enters the table of metrics
-from ltr_objectives.diagnostics import Report
+from ltr_objectives.diagnostics import Report, report
 from ltr_objectives.errors import LTRError, LTRWarning
 from ltr_objectives.metrics.average_precision import GAP, MAP
 from ltr_objectives.metrics.base import Metric, get_metric
@@ -26,13 +26,13 @@ from ltr_objectives.metrics.items import evaluate_items
 from ltr_objectives.metrics.linear import DCG, NDCG, ExpDCG
 from ltr_objectives.objectives.approx import ApproxMAP, ApproxMRR, ApproxNDCG
 from ltr_objectives.objectives.around import Langevin, Subsample, UnitHessian
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.hinge import Hinge
 from ltr_objectives.objectives.lambdaloss import LambdaLoss
 from ltr_objectives.objectives.lambdamart import LambdaMART
 from ltr_objectives.objectives.listmle import ListMLE
 from ltr_objectives.objectives.listnet import ListNet
-from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.objectives.mixture import Mixture, get_objective
 from ltr_objectives.objectives.neuralndcg import NeuralNDCG, NeuralSort
 from ltr_objectives.objectives.ordinal import Ordinal
 from ltr_objectives.objectives.plrank import FairExposure, PLRank
@@ -60,6 +60,6 @@ __all__ = [
     "Ordinal", "PFound", "PLRank", "Precision", "Preferences", "Queries", "QueryRMSE", "RankNet", "Recall",
     "Report", "SoftRank", "Spearman", "StochasticRank", "Subsample", "UnitHessian",
     "YetiLoss", "YetiRank", "check_metric", "check_objective", "compare_scores", "evaluate", "evaluate_exposure",
-    "evaluate_items", "get_metric", "get_objective", "metric_names", "objective_for", "objective_names", "to_qrels",
-    "to_run",
+    "evaluate_items", "get_metric", "get_objective", "metric_names", "objective_for", "objective_names", "report",
+    "to_qrels", "to_run",
 ]  # fmt: skip

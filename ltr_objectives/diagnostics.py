@@ -11,7 +11,11 @@ from ltr_objectives.errors import warn
 from ltr_objectives.kernels.records import MANY
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.queries import Queries
+from ltr_objectives.objectives.around import innermost
+from ltr_objectives.objectives.base import Objective, read_queries
+from ltr_objectives.objectives.composite import Composite
+from ltr_objectives.objectives.mixture import get_objective
+from ltr_objectives.queries import Labels, Queries
 
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
 MOST_PAIRS = 10**10  # which take a second or more
@@ -31,9 +35,9 @@ REASONS = {  # a query with zero gradient counts for the first that holds
 
 @dataclass(frozen=True)
 class Report:
-    """The queries with a gradient at given scores, and why others have none; made by ``objective.report(...)``.
+    """The queries with a gradient at given scores, and why others have none; made by :func:`report`.
 
-    Queries are counted for the objective that learns from the labels, without wrappers such as ``Langevin``. Hessians
+    Queries are counted for the objective that inner from the labels, without wrappers such as ``Langevin``. Hessians
     and norms are those that a library gets in the first iteration, with the wrappers.
 
     Parameters
@@ -62,8 +66,8 @@ class Report:
 
     Examples
     --------
-    >>> from ltr_objectives import LambdaMART
-    >>> print(LambdaMART("mrr").report([0.0, 0.0, 1.0], [1, 0, 1], group=[2, 1]))
+    >>> from ltr_objectives import report
+    >>> print(report("lambdamart:mrr", [0.0, 0.0, 1.0], [1, 0, 1], group=[2, 1]))
     LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', goal=None, threshold=0.0), ...)
     queries                2, rows 3
       useful               1 (50%)
@@ -119,9 +123,9 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
     return _by_query(np.maximum, np.abs(grad), queries)
 
 
-def _reasons(objective: Any, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
+def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
-    worth, weight, facts = objective._worth(queries), objective.row_weight(queries), objective.facts
+    worth, weight, facts = objective.worth(queries), objective.row_weight(queries), objective.facts
     all_labels = [queries.of(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [worth]
     differs = _spread(worth, queries)
     holds = (
@@ -142,12 +146,43 @@ def _reasons(objective: Any, queries: Queries, now: np.ndarray, tied: np.ndarray
     return {reason: n for reason, n in counts.items() if n}
 
 
-def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As ``objective.report(...)``, for validated queries; computes the gradient up to three times."""
-    s, learner = queries.check_scores(scores).values, objective.inner
+def report(
+    objective: str | Objective, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, propensity: ArrayLike | None = None,
+    position: ArrayLike | None = None, n_threads: int | None = None,
+) -> Report:  # fmt: skip
+    """Report the queries with a gradient at these scores, and the reasons why others have none.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Such as ``"yetiloss:ndcg@10"``.
+    scores, labels, group, weight, qid, propensity, position, n_threads
+        As for :meth:`ltr_objectives.Objective.gradient_hessian`.
+
+    Returns
+    -------
+    Report
+        Queries with zero gradient by reason, pairs, Hessian entries, gradient norms. ``print`` shows a table,
+        ``as_dict()`` gives plain numbers.
+
+    Examples
+    --------
+    >>> found = report("lambdamart", [0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 2, 2, 1], group=[2, 2, 1])
+    >>> found.useful, found.useless
+    (1, {'one document': 1, 'all labels equal': 1})
+    """
+    found = get_objective(objective)
+    given: dict[str, Any] = {"qid": qid, "weight": weight, "propensity": propensity, "position": position}
+    return diagnose(found, read_queries(found, labels, group, **given), scores, n_threads=n_threads)
+
+
+def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
+    """As :func:`report`, for validated queries; computes the gradient up to three times."""
+    s, inner = queries.check_scores(scores).values, innermost(objective)
     grad, hess = objective.compute(queries, s, n_threads=n_threads)
-    learnt = grad if learner is objective else learner.compute(queries, s, n_threads=n_threads)[0]
-    at_ties = learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0]
+    learnt = grad if inner is objective else inner.compute(queries, s, n_threads=n_threads)[0]
+    at_ties = inner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0]
     now, tied = _largest(learnt, queries), _largest(at_ties, queries)
     useful = now > SETTLED * tied
     norms = _by_query(np.hypot, np.abs(grad), queries)  # no square of a large number, which would be infinite
@@ -157,7 +192,7 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
         queries=len(queries),
         rows=queries.rows,
         useful=int(useful.sum()),
-        useless=_reasons(learner, queries, now, tied),
+        useless=_reasons(inner, queries, now, tied),
         hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
         hessian_negative=int((hess < 0).sum()),
         hessian_sum=float(hess.sum()),
@@ -167,20 +202,21 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
 
 
 def useless(
-    objective: Any, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
+    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
 ) -> np.ndarray:
     """Return True for queries whose gradient ``grad`` is zero, and stays so at other scores if these are many."""
-    if objective.inner is not objective:
-        grad, _ = objective.inner.compute(queries, scores, n_threads=n_threads)
+    inner = innermost(objective)
+    if inner is not objective:
+        grad, _ = inner.compute(queries, scores, n_threads=n_threads)
     found: np.ndarray = _largest(grad, queries) == 0
     if 2 * found.sum() > len(queries):
-        elsewhere, _ = objective.inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
+        elsewhere, _ = inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
         found &= _largest(elsewhere, queries) <= 1e-12 * (1.0 + np.abs(queries.labels).max())  # rounding
     return found
 
 
 def warn_if_useless(
-    objective: Any,
+    objective: Objective,
     queries: Queries,
     scores: np.ndarray,
     grad: np.ndarray,
@@ -200,7 +236,7 @@ def warn_if_useless(
     reasons = "; ".join(f"{n} {reason}" for reason, n in by_reason.items())
     warn(
         f"{without} of {len(queries)} queries have zero gradient ({reasons}); "
-        f"the method report(scores, labels, group) of {objective.inner} lists them"
+        f"ltr_objectives.report({str(innermost(objective))!r}, scores, labels, group) lists them"
     )
 
 
@@ -231,11 +267,12 @@ def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str
             warn_of_equal_orders([metric], queries, where, n_threads)
 
 
-def warn_if_long(objective: Any, queries: Queries) -> None:
+def warn_if_long(objective: Objective, queries: Queries) -> None:
     """Warn if a gradient visits ``MOST_PAIRS`` pairs of documents of the longest list."""
-    for member in objective.members:
-        member.on(queries, warn_if_long)
-    if objective.members or not objective.facts.quadratic:
+    if isinstance(objective, Composite):
+        for member in objective.members:
+            member.on(queries, warn_if_long)
+    if not objective.facts.quadratic:
         return
     metric, n = getattr(objective, "metric", None), min(queries.longest, getattr(objective, "max_documents", MANY))
     draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.facts.random else 1
@@ -246,7 +283,7 @@ def warn_if_long(objective: Any, queries: Queries) -> None:
         pairs = float(n) ** 2 * float(draws) * max(objective.rounds, 1)
     elif pairs >= MOST_PAIRS:
         end = queries.ptr[np.diff(queries.ptr).argmax() + 1]
-        gain = objective._worth(queries)[end - queries.longest : end]
+        gain = objective.worth(queries)[end - queries.longest : end]
         if objective.facts.quadratic == "relevant" and queries.propensity is None:  # a draw takes a fifth of the time
             pairs = float(n) * min(reach, np.count_nonzero(gain)) * (1 + draws / 5)
         elif getattr(metric, "kind", None) == CASCADE:  # ranks below several relevant documents count for nothing
@@ -255,20 +292,4 @@ def warn_if_long(objective: Any, queries: Queries) -> None:
         warn(
             f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each gradient, and Ctrl-C waits "
             "for that; choose a cutoff, fewer pairs or fewer draws, or split the queries"
-        )
-
-
-def warn_of_clicks(queries: Queries) -> None:
-    """Warn of labels that are no clicks, and of propensities that are no probabilities."""
-    if queries.propensity is not None and queries.propensity.max() > 1:
-        warn(
-            f"propensity is up to {queries.propensity.max():g}, but a probability is at most 1: if these are inverse "
-            "weights, pass 1 / weights, else divide them by the largest"
-        )
-    name = "propensity" if queries.position is None else "position"
-    other = queries.labels[(queries.labels != 0) & (queries.labels != 1)]
-    if len(other):
-        warn(
-            f"with {name}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
-            f"position bias, so leave {name} out; for degrees of clicks, such as purchases, pass labels > 0"
         )

@@ -15,6 +15,7 @@ import re
 from typing import Any
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+from ltr_objectives.goals import split_goal
 
 # A number takes the sign of an exponent with it, but never the + between two parts.
 NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
@@ -28,6 +29,11 @@ METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 def split_sum(text: str) -> list[str]:
     """The parts of a sum; one without a +."""
     return PLUS.split(text)
+
+
+def is_one(text: str) -> bool:
+    """Return True for the text of one objective, without a sum and a goal."""
+    return bool(text) and len(split_sum(text)) == 1 and split_goal(text)[1] is None
 
 
 def split_weight(part: str) -> tuple[Any, str]:

@@ -1,7 +1,8 @@
 """The names of all objectives and metrics, and the objective for a metric."""
 
 from ltr_objectives.metrics.base import Metric, get_metric
-from ltr_objectives.objectives.base import Objective, get_objective, on_goal
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import get_objective, on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss
 
 # what to train for a metric, if not YetiLoss for the metric itself; docs/results.md has the measurements

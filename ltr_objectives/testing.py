@@ -15,6 +15,7 @@ from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.metrics.base import TIES, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Arrays
+from ltr_objectives.objectives.composite import Composite, leaves
 from ltr_objectives.objectives.reference import brute_force_changes
 from ltr_objectives.queries import Queries, vector
 
@@ -136,7 +137,7 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None, longe
     noisy = objective.facts.random and {"noise", "noise_scale"} <= set(objective.parameters())
     for (s, y), beside in zip(lists, _compare_calls(quiet, lists), strict=True):
         found = _compare_list(quiet, s, y)
-        if not quiet.members:  # what is around an objective may depend on the whole data set
+        if not isinstance(quiet, Composite):  # what is around an objective may depend on the whole data set
             _require_equal(beside, found, f"{_of(quiet, s, y)}, beside other lists,", "alone it is")
         if noisy and _untied(s):
             little: dict[str, Any] = {"noise": vars(objective)["noise"], "noise_scale": 1e-9}
@@ -223,9 +224,8 @@ def _compare_value(metric: Metric, scores: np.ndarray, labels: np.ndarray) -> np
 
 
 def _has_hessian(objective: Objective, *names: str) -> bool:
-    """True if the parameter ``hessian``, also of a part, is one of these."""
-    parts = [member.objective for member in objective.members]
-    return getattr(objective, "hessian", "") in names or any(_has_hessian(part, *names) for part in parts)
+    """Return True if the parameter ``hessian``, also of a part, is one of these."""
+    return any(getattr(leaf, "hessian", "") in names for leaf in leaves(objective))
 
 
 def _at(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:

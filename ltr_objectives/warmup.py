@@ -12,7 +12,8 @@ import numpy as np
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_names, objective_names
 

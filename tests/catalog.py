@@ -11,6 +11,7 @@ import numpy as np
 
 import ltr_objectives as ltr
 from ltr_objectives import Metric, Mixture, Objective, registry
+from ltr_objectives.objectives.around import innermost
 
 TABLE = (0.0, 0.5, 2.0, 2.0, 9.0)
 LARGEST_SEED = 2**64 - 1
@@ -322,7 +323,7 @@ def treats_ties_alike(objective: Any) -> bool:
 
 def may_be_negative(objective: Objective) -> bool:
     """Return True if entries of the Hessian may be negative, which the libraries do not expect."""
-    inner = objective.inner
+    inner = innermost(objective)
     return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
         "plrank", "stochasticrank"
     )  # fmt: skip
@@ -330,7 +331,7 @@ def may_be_negative(objective: Objective) -> bool:
 
 def balances_roughly(objective: Any) -> bool:
     """Return True if gradients of a query add up to zero only in the mean over samples, or up to a truncated series."""
-    inner = objective.inner
+    inner = innermost(objective)
     if isinstance(inner, Mixture):
         return any(balances_roughly(member.objective) for member in inner.members)
     return not inner.facts.balanced or inner.name in ("plrank", "neuralndcg", "neuralsort")  # to a tolerance of scaling

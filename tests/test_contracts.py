@@ -39,6 +39,7 @@ from ltr_objectives import (
     get_objective,
     registry,
 )
+from ltr_objectives.objectives.composite import leaves
 from ltr_objectives.testing import random_labels
 
 AS_LISTS = [0.3, 0.1, -0.2], [1.0, 0.0, 1.0]
@@ -251,7 +252,7 @@ def test_the_order_of_tied_rows_matters_in_the_objectives_of_the_catalog(rng):
 @each_of(NOISY)
 def test_rows_in_another_order_have_the_same_expected_gradient(objective, rng):
     """Tied scores too, unless a part without noise ranks these in the order of the rows."""
-    parts = [member.objective for member in objective.members] or [objective]
+    parts = list(leaves(objective))
     every_tie = all(treats_ties_alike(p) or (p.facts.random and not getattr(p, "partners", None)) for p in parts)
     count = 800
     for n, tied in itertools.product((2, 5), (False, True) if every_tie else (False,)):

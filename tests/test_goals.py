@@ -16,6 +16,7 @@ from ltr_objectives import (
     evaluate,
     get_objective,
 )
+from ltr_objectives import report as report_of
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
 
@@ -125,7 +126,7 @@ def test_goals_that_disagree_do_not_cancel():
     labels = {"relevance": np.tile([0.0, 1.0], ROWS // 2), "revenue": np.tile([1.0, 0.0], ROWS // 2)}
     sizes, same = [2] * (ROWS // 2), np.zeros(ROWS)
     mixture = Mixture(["ranknet", "ranknet[revenue]"], [1, 3], normalize=False)
-    report = mixture.report(same, labels, sizes)
+    report = report_of(mixture, same, labels, sizes)
     assert (report.useful, report.useless) == (ROWS // 2, {})
     equal = {"relevance": np.ones(ROWS), "revenue": np.ones(ROWS)}
-    assert mixture.report(same, equal, sizes).useless == {"all labels equal": ROWS // 2}
+    assert report_of(mixture, same, equal, sizes).useless == {"all labels equal": ROWS // 2}

@@ -53,7 +53,7 @@ STORM = """
 import os, signal, sys, threading, time
 import numpy as np
 from ltr_objectives import Queries
-from ltr_objectives.objectives.base import get_objective
+from ltr_objectives.objectives.mixture import get_objective
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)

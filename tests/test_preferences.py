@@ -9,6 +9,7 @@ from rankers import LIBRARIES, fold, ranker
 from trainings import through_the_callable
 
 from ltr_objectives import LTRWarning, Mixture, Preferences, Subsample
+from ltr_objectives import report as report_of
 from ltr_objectives.adapters import catboost_objective
 
 
@@ -133,7 +134,7 @@ def test_a_subsample_has_the_pairs_of_the_drawn_queries(rng):
 
 def test_a_report_counts_queries_without_pairs():
     objective = Preferences([[1, 0], [2, 1], [7, 8]], 9)
-    report = objective.report([0.0] * 7 + [50.0, 0.0], [0, 1, 2, 0, 1, 0, 0, 1, 1], [3, 2, 1, 1, 2])
+    report = report_of(objective, [0.0] * 7 + [50.0, 0.0], [0, 1, 2, 0, 1, 0, 0, 1, 1], [3, 2, 1, 1, 2])
     assert (report.useful, report.useless) == (1, {"one document": 2, "no pairs": 1, "scores settled": 1})
 
 

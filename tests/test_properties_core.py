@@ -19,6 +19,7 @@ from strategies import anything, data_sets, labels_0_to_4
 
 import ltr_objectives as ours
 from ltr_objectives import LTRError, registry
+from ltr_objectives import report as report_of
 
 
 @contextlib.contextmanager
@@ -48,7 +49,7 @@ def test_gradient_hessian(objective, data, iteration, n_threads):
 @given(objectives, data_sets(shares))
 def test_report(objective, data):
     with accepted():
-        report = objective.report(**data)
+        report = report_of(objective, **data)
         assert report.useful + sum(report.useless.values()) == report.queries
         assert json.dumps(report.as_dict(), allow_nan=False)
         assert "nan" not in str(report)
@@ -129,7 +130,7 @@ FUNCTIONS = {
     "to_run": (ours.to_run, {"scores": [1.0, 2, 0, 1], "item": ["a", "b", "a", "b"], "qid": TWO["qid"]}),
     "to_qrels": (ours.to_qrels, {"labels": TWO["labels"], "item": ["a", "b", "a", "b"], "qid": TWO["qid"]}),
     "gradient_hessian": (OBJECTIVE.gradient_hessian, {**LISTS, **OPTIONAL, "iteration": 0}),
-    "report": (OBJECTIVE.report, {**LISTS, **OPTIONAL}),
+    "report": (functools.partial(report_of, OBJECTIVE), {**LISTS, **OPTIONAL}),
     "compute": (functools.partial(OBJECTIVE.compute, ours.Queries([1, 0, 2], [3])),
                 {"scores": [1.0, 2, 0], "iteration": 0, "n_threads": 1}),
     "per_query": (METRIC.per_query, {**LISTS, "qid": None, "n_threads": None}),

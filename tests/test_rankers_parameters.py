@@ -28,6 +28,7 @@ from ltr_objectives import (
 from ltr_objectives.adapters import bagged
 from ltr_objectives.adapters._run import read_metrics
 from ltr_objectives.libraries import LIBRARIES as TABLES
+from ltr_objectives.objectives.around import innermost
 
 QUERIES = {"X": TRAIN.X, "y": TRAIN.y, "qid": TRAIN.qid}
 
@@ -319,7 +320,7 @@ def test_text_that_is_neither_ours_nor_the_library_s_is_no_objective(library, te
 
 @everywhere
 def test_names_of_ours_are_read_in_any_case(library):
-    assert str(fit(library, "YETILOSS:map", n_estimators=1).objective_.inner) == "yetiloss:map"
+    assert str(innermost(fit(library, "YETILOSS:map", n_estimators=1).objective_)) == "yetiloss:map"
     for name in registry.metric_names():
         ours = name if Metric.named[name].cutoff == "none" else f"{name}@5"
         native = "@" not in ours and library == "catboost"  # such as AUC

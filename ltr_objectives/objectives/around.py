@@ -3,19 +3,22 @@
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-from zlib import crc32
 
 import numpy as np
 
 from ltr_objectives.checks import Check, check_fraction, check_not_negative, check_positive
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, uniforms
-from ltr_objectives.objectives.base import Facts, Member, Objective, get_objective, metric_of
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
+from ltr_objectives.objectives.composite import Composite, Member, whole
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
 
+AROUND = np.uint64(0xA4047D)  # separates the draws of wrappers from those of queries
 
-class Wrapper(Objective):
+
+class Wrapper(Composite):
     """An objective around the one in its field ``objective``, which a subclass adds.
 
     A subclass overrides some of :meth:`before`, :meth:`factor` and :meth:`after`, and the facts that these change.
@@ -40,26 +43,19 @@ class Wrapper(Objective):
         """Change gradient and Hessian of the wrapped objective, which ``call.grad`` and ``call.hess`` hold."""
 
     @property
-    def inner(self) -> Objective:
-        inner: Objective = self.objective.inner
-        return inner
-
-    @property
     def facts(self) -> Facts:
         facts: Facts = self.objective.facts
         return facts
 
     @property
-    def metric(self) -> Any:
-        """The metric that the wrapped objective optimises, None if it has none."""
-        return metric_of(self)
-
-    @property
     def members(self) -> tuple[Member, ...]:
         return (Member(self.objective),)
 
-    def _around(self, *objectives: Objective) -> Objective:
+    def with_members(self, *objectives: Objective) -> Objective:
         return replace(self, objective=objectives[0])  # type: ignore[call-arg]  # a field of subclasses
+
+    def _check_clicks(self, queries: Queries) -> None:
+        self.objective._check_clicks(queries)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         weight: np.ndarray | None = self.objective.row_weight(queries)
@@ -70,6 +66,8 @@ class Wrapper(Objective):
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:
         inner_call = self.before(call)
+        if "seed" in self.parameters():  # so that what is inside draws apart; 0 counts for nothing
+            inner_call = inner_call._replace(path=(*call.path, 1))
         factor *= self.factor(call)
         if type(self).after is Wrapper.after:  # nothing to change, so the arrays need no copy
             result: Arrays = self.objective._result(inner_call, factor)
@@ -79,26 +77,11 @@ class Wrapper(Objective):
         return call._finish("exact", None, factor)  # the wrapped objective has applied policy and weights
 
 
-def own_key(objective: Objective, call: Call, seed: int) -> np.uint64:
-    """Return the key of an objective's own random numbers.
-
-    ``call.place`` distinguishes the parts of mixtures, name and depth the objectives around one another, and the
-    complement all of them from queries.
-    """
-    return call._key(seed, ~np.uint64(crc32(objective.name.encode()) << 8 | _depth(objective)))
-
-
-def _depth(objective: Objective) -> int:
-    """Return the largest number of objectives with such a key that are nested in one another in this one."""
-    parts = [member.objective for member in objective.members]
-    return max((_depth(part) + (bool(part.members) and "seed" in part.parameters()) for part in parts), default=0)
-
-
-def seeded(objective: Objective, seed: int) -> Objective:
-    """Return the objective with this seed in all of its parts for which no seed was written."""
-    free = "seed" in objective.parameters() and "seed" not in objective._given  # before it is made around others
-    objective = objective._around(*(seeded(member.objective, seed) for member in objective.members))
-    return replace(objective, seed=seed) if free else objective  # type: ignore[call-arg]  # of subclasses
+def innermost(objective: Objective) -> Objective:
+    """Return the objective that learns from the labels, without those around it."""
+    while isinstance(objective, Wrapper):
+        objective = objective.objective
+    return objective
 
 
 @dataclass(frozen=True)
@@ -181,13 +164,12 @@ class Subsample(Wrapper):
         quiet: Objective | None = self.objective.without_noise()
         return quiet
 
-    def _whole(self) -> Objective:
-        whole: Objective = self.objective._whole()
-        return whole
+    def whole(self) -> Objective:
+        return whole(self.objective)
 
     def before(self, call: Call) -> Call:
         chance = np.empty(len(call.queries))
-        uniforms(own_key(self, call, self.seed), chance)
+        uniforms(call.key(self.seed, AROUND), chance)
         return call._replace(skip=call.skip | (chance > max(self.queries, chance.min())))  # at least one is drawn
 
     def factor(self, call: Call) -> float:
@@ -263,5 +245,5 @@ class Langevin(Wrapper):
             call.grad[:] += float(self.shrink) * call.hess * call.scores
         if self.temperature > 0:
             scale = math.sqrt(2.0 * float(self.temperature) / float(self.learning_rate))
-            key = own_key(self, call, self.seed)
+            key = call.key(self.seed, AROUND)
             add_noise(call.grad, GAUSSIAN_NOISE, scale, key, np.uint64(0), call.grad)

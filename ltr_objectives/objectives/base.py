@@ -1,12 +1,11 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,17 +23,15 @@ from ltr_objectives.checks import (
     one_of,
     optional,
 )
-from ltr_objectives.diagnostics import Report, diagnose, warn_if_long, warn_of_clicks
-from ltr_objectives.errors import LTRError, described, require, shown
-from ltr_objectives.goals import check_read, split_goal
+from ltr_objectives.errors import LTRError, require, shown
+from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.metrics.base import metric_to_learn
 from ltr_objectives.metrics.gains import read_gain
 from ltr_objectives.objectives.call import Arrays, Call
+from ltr_objectives.objectives.clicks import check_clicks
 from ltr_objectives.queries import Labels, Queries
-
-T = TypeVar("T")
 
 
 class Facts(NamedTuple):
@@ -52,31 +49,6 @@ class Facts(NamedTuple):
     reads_labels: bool = True
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
     quadratic: bool | str = False  # the time grows with the pairs of a list; "relevant": with a relevant document
-
-
-class Member(NamedTuple):
-    """An objective inside another one."""
-
-    objective: "Objective"
-    factor: float = 1.0  # of its gradient and Hessian
-    goal: str | None = None  # whose labels it reads
-    place: int = 0  # its number among the members
-
-    def on(self, queries: Queries, compute: Callable[["Objective", Queries], T]) -> T:
-        """``compute(objective, queries)`` on the labels of the goal, which errors name."""
-        try:
-            return compute(self.objective, queries.of(self.goal))
-        except LTRError as error:
-            raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
-
-    def result(self, call: Call) -> Arrays:
-        """Gradient and Hessian without the factor."""
-
-        def compute(objective: "Objective", queries: Queries) -> Arrays:
-            objective._check_clicks(queries)
-            return objective._result(call._replace(queries=queries, place=(*call.place, self.place)))
-
-        return self.on(call.queries, compute)
 
 
 @dataclass(frozen=True)
@@ -100,11 +72,10 @@ class Objective(Extensible, abc.ABC):
         "seed": check_seed,
         **dict.fromkeys(("score_norm", "lambda_norm", "normalize", "transposed"), one_of(True, False)),
     }
-    sum_class: ClassVar[Any]  # Mixture, which enters itself here
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
 
     _not_read: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("compute", "gradient_hessian", "report"), "override fill instead"),
+        **dict.fromkeys(("compute", "gradient_hessian"), "override fill instead"),
         **dict.fromkeys(Facts._fields, "set it in facts instead"),
     }
 
@@ -115,7 +86,7 @@ class Objective(Extensible, abc.ABC):
         """
         text = self._text()
         with suppress(LTRError):  # of a metric that has no name in text
-            text = text if get_objective(text) == self else ""
+            text = text if language.is_one(text) and read_objective(text) == self else ""
         return text or repr(self)
 
     def _text(self) -> str:
@@ -167,56 +138,19 @@ class Objective(Extensible, abc.ABC):
         """The change of the Hessian that ``fill`` wrote, a name in ltr_objectives.kernels.finish.POLICIES."""
         return str(getattr(self, "hessian", "exact"))
 
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """The objectives that this one wraps, adds up or draws from, with their weights."""
-        return ()
-
-    @property
-    def inner(self) -> "Objective":
-        """The objective that learns from the labels: this one, or the one that it wraps."""
-        return self
-
-    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
-        """The members with their factors in the gradient, if it is the sum of theirs."""
-        return self.members
-
-    def _around(self, *objectives: "Objective") -> "Objective":
-        """This objective with other members."""
-        return self
-
-    def _whole(self) -> "Objective":
-        """This objective on all queries, if it takes a random share of them."""
-        return self._around(*(member.objective._whole() for member in self.members))
-
     def without_noise(self) -> "Objective | None":
         """This objective without its randomness, by ``noise=None`` and ``partners=None``; None if always random."""
         if not self.facts.random:
             return self
-        if self.members:
-            quiet = [member.objective.without_noise() for member in self.members]
-            known = [objective for objective in quiet if objective is not None]
-            return self._around(*known) if len(known) == len(quiet) else None
         changed: dict[str, Any] = {name: None for name in ("noise", "partners") if name in self.parameters()}
         return replace(self, **changed) if changed else None
 
-    def _worth(self, queries: Queries) -> np.ndarray:
-        """A number a row, or one for each member and row.
+    def worth(self, queries: Queries) -> np.ndarray:
+        """A number a row: documents of equal worth are equally relevant, and a query of such has zero gradient.
 
-        Documents of equal worth are equally relevant, and a query of such has zero gradient.
+        With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """
-        worth = [member.on(queries, lambda objective, own: objective._worth(own)) for member in self.members]
-        return np.vstack(worth) if worth else queries.labels
-
-    def _start(self, queries: Queries) -> float:
-        """The score at which a training starts."""
-        parts = [part for part in self.summands(queries) if part.objective.facts.label_scale and part.factor > 0]
-        if parts:
-            starts = [part.on(queries, lambda objective, own: objective._start(own)) for part in parts]
-            return float(np.average(starts, weights=[part.factor for part in parts]))
-        weight = queries.weight_by_row
-        learns = self.facts.label_scale and (weight is None or weight.any())
-        return float(np.average(queries.labels, weights=weight)) if learns else 0.0
+        return queries.labels
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """The factor of each row's gradient and Hessian; None is 1 for all."""
@@ -265,13 +199,7 @@ class Objective(Extensible, abc.ABC):
         return call._finish(self.policy, self.row_weight(call.queries), factor)
 
     def _check_clicks(self, queries: Queries) -> None:
-        if queries.propensity is not None or queries.position is not None:
-            require(
-                self.facts.takes_clicks,
-                f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or "
-                "YetiLoss",
-            )
-            queries.once("clicks", lambda: warn_of_clicks(queries))
+        check_clicks(queries, self.name, self.facts.takes_clicks)
 
     def gradient_hessian(
         self,
@@ -318,98 +246,27 @@ class Objective(Extensible, abc.ABC):
         hess : float64 array of shape (rows,)
             Second derivatives, or what takes their place; trees fit ``-grad / hess``.
         """
-        queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
-        warn_if_long(self, queries)
+        given: dict[str, Any] = {"qid": qid, "weight": weight, "propensity": propensity, "position": position}
+        queries = read_queries(self, labels, group, **given)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
-    def _queries(self, labels: Labels, group: ArrayLike | None, **given: Any) -> Queries:
-        queries = Queries(labels, group, **given)
-        check_read((goal for goal, y in queries.goals.items() if y is not queries.labels), self.facts.goals, self.name)
-        return queries
 
-    def report(
-        self, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None, weight: ArrayLike | None = None, *,
-        qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
-        n_threads: int | None = None,
-    ) -> Report:  # fmt: skip
-        """Report the queries with a gradient at these scores, and the reasons why others have none.
-
-        Parameters
-        ----------
-        scores, labels, group, weight, qid, propensity, position, n_threads
-            As for :meth:`gradient_hessian`.
-
-        Returns
-        -------
-        Report
-            Queries with zero gradient by reason, pairs, Hessian entries, gradient norms. ``print`` shows a table,
-            ``as_dict()`` gives plain numbers.
-
-        Examples
-        --------
-        >>> from ltr_objectives import LambdaMART
-        >>> report = LambdaMART().report([0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 2, 2, 1], group=[2, 2, 1])
-        >>> report.useful, report.useless
-        (1, {'one document': 1, 'all labels equal': 1})
-        """
-        queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
-        return diagnose(self, queries, scores, n_threads=n_threads)
+def read_queries(objective: Objective, labels: Labels, group: ArrayLike | None, **given: Any) -> Queries:
+    """Return the queries of arrays; raise for labels that ``objective`` does not read."""
+    queries, read = Queries(labels, group, **given), objective.facts.goals
+    check_read((goal for goal, y in queries.goals.items() if y is not queries.labels), read, objective.name)
+    return queries
 
 
-def get_objective(objective: str | Objective) -> Objective:
-    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
-
-    Parts of a sum may have weights, and goals at their end, whose labels they read: see
-    :class:`ltr_objectives.Mixture`.
-
-    >>> str(get_objective("yetiloss:map@5").metric)
-    'map@5'
-    >>> get_objective("lambdamart:sigma=2;hessian=ones").sigma
-    2
-    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr").weights
-    (1.0, 0.3)
-    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:ndcg@10[revenue]").labels
-    (None, 'revenue')
-    """
-    if isinstance(objective, Objective):
-        return objective
-    if not isinstance(objective, str):
-        of = "a string such as 'yetiloss:map' or an ltr_objectives.Objective"
-        raise LTRError(f"objective must be {of}, got {described(objective)}")
-    parts = language.split_sum(objective)
-    if len(parts) == 1:
-        return on_goal(*read_part(objective))
-    weighted = [language.split_weight(part) for part in parts]
-    made: Objective = Objective.sum_class(
-        [part for _, part in weighted], [1.0 if weight is None else weight for weight, _ in weighted]
-    )
-    return made
-
-
-def metric_of(objective: Objective) -> Any:
-    """The metric of the first member on its goal, None if it has none."""
-    first = objective.members[0]
-    metric = getattr(first.objective, "metric", None)
-    return metric if metric is None or metric.goal is not None else metric._with(goal=first.goal)
-
-
-def read_part(objective: str | Objective) -> tuple[Objective, str | None]:
-    """An objective, and the goal at the end of its text."""
-    if not isinstance(objective, str) or len(language.split_sum(objective)) > 1:
-        return get_objective(objective), None
-    plain, goal = split_goal(objective)
-    name, settings = language.split_objective(plain.strip())
+def read_objective(text: str) -> Objective:
+    """Return the objective of a text without + and goal."""
+    name, settings = language.split_objective(text.strip())
     start, bracket, inside = name.partition("(")
     require(
         not bracket or start not in Objective.named,
-        f"{shown(plain)}: the parameters of an objective follow a colon; write "
+        f"{shown(text)}: the parameters of an objective follow a colon; write "
         f"'{start}:{';'.join(language.split_list(inside.removesuffix(')')))}'",
     )
     found = find_class(Objective.named, name, "objective")
-    return found(**language.read_settings(settings, name, found.parameters())), goal
-
-
-def on_goal(objective: Objective, goal: str | None) -> Objective:
-    """The objective on the labels of a goal."""
-    made: Objective = objective if goal is None else Objective.sum_class([objective], labels=[goal], normalize=False)
+    made: Objective = found(**language.read_settings(settings, name, found.parameters()))
     return made

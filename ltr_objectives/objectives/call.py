@@ -36,8 +36,9 @@ class Call(NamedTuple):
     n_threads : int or None
     dtype : type
         Of the result, np.float64 or np.float32.
-    place : tuple of int
-        The position of the objective in mixtures: its part's number in each, from the outermost to the innermost.
+    path : tuple of int
+        The numbers of the members from the outermost objective to this one. 0 counts for nothing, so the first part of
+        a sum has the random numbers that it has alone.
     """
 
     queries: Queries
@@ -48,7 +49,7 @@ class Call(NamedTuple):
     iteration: int = 0
     n_threads: int | None = None
     dtype: type[np.floating[Any]] = np.float64
-    place: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
         # `call.grad *= 2` changes the array, and then assigns it
@@ -74,10 +75,10 @@ class Call(NamedTuple):
         """The random numbers of this iteration."""
         return Rng(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
-    def _key(self, seed: int, own: np.uint64) -> np.uint64:
-        """The key of random numbers for this iteration and place; ``own`` identifies the kind of draw."""
+    def key(self, seed: int, own: np.uint64) -> np.uint64:
+        """The key of random numbers for this iteration and path; ``own`` identifies the kind of draw."""
         key = np.uint64(stream(np.uint64(seed), np.uint64(self.iteration), own))
-        for level, part in enumerate(self.place, 1):
+        for level, part in enumerate(self.path, 1):
             key = np.uint64(stream(key, np.uint64(level), np.uint64(part))) if part else key
         return key
 

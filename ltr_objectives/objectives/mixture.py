@@ -1,22 +1,25 @@
 r"""Sums of objectives."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ltr_objectives import language
 from ltr_objectives.checks import check_list, check_weights
-from ltr_objectives.errors import require
-from ltr_objectives.goals import check_goal, with_goal
-from ltr_objectives.objectives.base import Facts, Member, Objective, metric_of, read_part
+from ltr_objectives.errors import LTRError, described, require
+from ltr_objectives.goals import check_goal, split_goal, with_goal
+from ltr_objectives.objectives.base import Facts, Objective, read_objective
 from ltr_objectives.objectives.call import Arrays, Call
+from ltr_objectives.objectives.composite import Composite, Member
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Labels, Queries, by_goal
 
 
 @dataclass(frozen=True)
-class Mixture(Objective):
+class Mixture(Composite):
     r"""A weighted sum of objectives, :math:`\sum_p w_p\, (g_p, h_p) / n_p`, each on the same labels or on its own.
 
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
@@ -69,7 +72,7 @@ class Mixture(Objective):
     _not_read: ClassVar[dict[str, str]] = {"row_weight": "override that of a part instead"}
 
     def __post_init__(self) -> None:
-        read = [read_part(part) for part in check_list("parts", self.parts, "objectives")]
+        read = [_read_part(part) for part in check_list("parts", self.parts, "objectives")]
         require(read, "parts is empty; give at least one objective, such as 'yetiloss:ndcg@10'")
         parts, goals = zip(*read, strict=True)
         if self.labels is not None:
@@ -84,16 +87,19 @@ class Mixture(Objective):
         for name, value in {"parts": parts, "weights": weights, "labels": goals}.items():
             object.__setattr__(self, name, value)
 
-    def _text(self) -> str:
+    def __str__(self) -> str:
         parts = []
         for objective, weight, goal, _ in self.members:
             parts.append(("" if weight == 1 else f"{weight}*") + with_goal(str(objective), goal))
-        return "+".join(parts)
+        text = "+".join(parts)
+        with suppress(LTRError):  # of a part that has no name in text
+            text = text if get_objective(text) == self else ""
+        return text or repr(self)
 
     @property
     def members(self) -> tuple[Member, ...]:
         parts: Any = zip(self.parts, self.weights or (), self.labels or (), strict=True)
-        return tuple(Member(part, weight, goal, place) for place, (part, weight, goal) in enumerate(parts))
+        return tuple(Member(part, weight, goal, number) for number, (part, weight, goal) in enumerate(parts))
 
     @property
     def facts(self) -> Facts:
@@ -115,12 +121,7 @@ class Mixture(Objective):
             goals=tuple(dict.fromkeys(goal for goal in goals if goal is not None)),
         )
 
-    @property
-    def metric(self) -> Any:
-        """The metric of the first part on its goal, None if it has none."""
-        return metric_of(self)
-
-    def _around(self, *objectives: Objective) -> Objective:
+    def with_members(self, *objectives: Objective) -> Objective:
         return replace(self, parts=objectives)
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
@@ -158,10 +159,47 @@ class Mixture(Objective):
         return sum(part.factor * loss for part, loss in zip(parts, losses, strict=True))
 
 
-Objective.sum_class = Mixture
-
-
 def _labels_for(part: Member, queries: Queries) -> Any:
     """Return the labels that the reference of a part takes."""
     own = queries.of(part.goal)
     return by_goal(own.labels, own.goals) if part.objective.facts.goals else own.labels
+
+
+def get_objective(objective: str | Objective) -> Objective:
+    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
+
+    Parts of a sum may have weights, and goals at their end, whose labels they read: see
+    :class:`ltr_objectives.Mixture`.
+
+    >>> str(get_objective("yetiloss:map@5").metric)
+    'map@5'
+    >>> get_objective("lambdamart:sigma=2;hessian=ones").sigma
+    2
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr").weights
+    (1.0, 0.3)
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:ndcg@10[revenue]").labels
+    (None, 'revenue')
+    """
+    if isinstance(objective, Objective):
+        return objective
+    if not isinstance(objective, str):
+        of = "a string such as 'yetiloss:map' or an ltr_objectives.Objective"
+        raise LTRError(f"objective must be {of}, got {described(objective)}")
+    parts = language.split_sum(objective)
+    if len(parts) == 1:
+        return on_goal(*_read_part(objective))
+    weights, texts = zip(*map(language.split_weight, parts), strict=True)
+    return Mixture(texts, [1.0 if weight is None else weight for weight in weights])
+
+
+def _read_part(objective: str | Objective) -> tuple[Objective, str | None]:
+    """Return an objective, and the goal at the end of its text."""
+    if not isinstance(objective, str) or len(language.split_sum(objective)) > 1:
+        return get_objective(objective), None
+    plain, goal = split_goal(objective)
+    return read_objective(plain), goal
+
+
+def on_goal(objective: Objective, goal: str | None) -> Objective:
+    """The objective on the labels of a goal."""
+    return objective if goal is None else Mixture([objective], labels=[goal], normalize=False)

@@ -228,7 +228,7 @@ class NeuralSort(_Sorted, _Named, text="neuralsort"):
     def sorted_metric(self) -> Metric:
         return get_metric(self.metric)
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def worth(self, queries: Queries) -> np.ndarray:
         return self.sorted_metric.terms(queries).gain
 
 

@@ -42,6 +42,10 @@ def _chance(margin: np.ndarray) -> np.ndarray:
 LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _chance(x) * _chance(-x))
 
 
+def _check_neighbors(name: str, value: object) -> object:
+    return value if isinstance(value, str) and value == "all" else check_integer(name, value)
+
+
 class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
@@ -70,7 +74,7 @@ class PairwiseObjective(Objective):
     defaults: ClassVar[dict[str, Any]] = {}  # of parameters that are None so that a preset may set them
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     checks: ClassVar[dict[str, Check]] = {
-        "neighbors": lambda name, value: "all" if str(value) == "all" else check_integer(name, value),
+        "neighbors": _check_neighbors,
         "difference": one_of("exact", "noisy"),
         "hessian": one_of("exact", "double", "ones"),
     }
@@ -178,7 +182,7 @@ class PairwiseObjective(Objective):
         kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
         return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:

@@ -160,7 +160,7 @@ class PLRank(NDCGObjective, text="plrank"):
         """
         return call.queries.once(("rewards", self), lambda: self._gains(call.queries))
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def worth(self, queries: Queries) -> np.ndarray:
         return self.rewards(Call.at(queries, np.zeros(queries.rows)))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
@@ -199,7 +199,7 @@ class PLRank(NDCGObjective, text="plrank"):
         if len(theta):
             given, weight = self.rankings(len(theta))
             policy = Rewarded(reward, scale, theta, curvature, given, weight)
-            seed = int(call._key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
+            seed = int(call.key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
             call.run(_plrank, policy, call.rng(seed, self.samples))
 
 
@@ -248,7 +248,7 @@ class FairExposure(PLRank):
         merit = gains.apply_gain(self.gain, queries.labels) + float(self.floor)
         return merit / np.repeat(np.add.reduceat(merit, queries.ptr[:-1]), np.diff(queries.ptr))
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def worth(self, queries: Queries) -> np.ndarray:
         return self._merit(queries)
 
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:

@@ -73,7 +73,7 @@ class Preferences(Objective):
         for name, value in {"pairs": pairs, "pairs_weight": weight, "digest": digest}.items():
             object.__setattr__(self, name, value)
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def worth(self, queries: Queries) -> np.ndarray:
         won, lost = (np.bincount(rows, self.pairs_weight, self.rows) for rows in self.pairs.T)
         return won - lost
 

@@ -153,7 +153,7 @@ class StochasticRank(Objective, text="stochasticrank"):
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         return get_metric(self.metric).layers(queries)
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self._layers(queries)], axis=0)
 
     def fill(self, call: Call) -> None:

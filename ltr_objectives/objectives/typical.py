@@ -6,6 +6,7 @@ import numpy as np
 
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.composite import start, whole
 from ltr_objectives.queries import Queries
 
 SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
@@ -24,13 +25,13 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
     The random scores go to the documents of a query by label, not by row. So an objective without noise has the same
     values, up to rounding, whatever the order of the rows in a query, unless rows of equal labels have other weights.
     """
-    objective = objective._whole()  # the queries of one draw would say less
+    objective = whole(objective)  # the queries of one draw would say less
 
     def measure() -> Typical:
         normal, scores = np.empty(queries.rows), np.empty(queries.rows)
         add_noise(np.zeros(queries.rows), GAUSSIAN_NOISE, 1.0, np.uint64(0), np.uint64(0), normal)
         order = queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
-        scores[order] = normal + objective._start(queries)
+        scores[order] = normal + start(objective, queries)
         weight = objective.row_weight(queries)
         mean = 1.0 if weight is None else float(weight.mean()) or 1.0
         sizes = [np.abs(x).mean() / mean for x in objective.compute(queries, scores, n_threads=n_threads)]

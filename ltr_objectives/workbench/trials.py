@@ -14,8 +14,9 @@ from ltr_objectives.candidates import labels_for
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.around import UnitHessian
-from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.objectives.around import UnitHessian, innermost
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
@@ -79,7 +80,7 @@ def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Se
     objective: str | Objective = name
     if not LIBRARIES[library].knows(name):
         objective = get_objective(name)
-        if getattr(objective.inner, "preset", None) is not None:
+        if getattr(innermost(objective), "preset", None) is not None:
             objective = UnitHessian(objective)  # the estimators do this for all others
     params = params_of(library, name, budget, queries_of(data))
     return fit(library, objective, metrics, params, data, vali, budget.patience)

@@ -17,7 +17,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import get_objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
