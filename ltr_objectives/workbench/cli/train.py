@@ -14,8 +14,8 @@ from typer import Option
 from ltr_objectives.candidates import labels_for
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.evaluation import evaluate
 from ltr_objectives.libraries import LIBRARIES
-from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
