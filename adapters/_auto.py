@@ -14,7 +14,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical
-from ltr_objectives.statistics import best_of, rank
+from ltr_objectives.statistics import best_of, contest_table
 
 
 class Candidate(NamedTuple):
@@ -101,7 +101,7 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
     values = {name: values[name] for name in found}
     best = best_of(values, weight)
     report = []
-    for row in sorted(rank(values, weight, best, natives), key=lambda row: -row.mean):
+    for row in sorted(contest_table(values, weight, best, natives), key=lambda row: -row.mean):
         of = found[row.objective]
         more = {name: value for name, value in of.run.params.items() if name not in run.params}
         gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_objectives.libraries import is_native
-from ltr_objectives.statistics import rank
+from ltr_objectives.statistics import contest_table
 
 Key = tuple[str, str, str, str]  # data set, library, label, metric
 Values = dict[Key, np.ndarray]  # by query
@@ -82,6 +82,6 @@ def summary(values: Values) -> pd.DataFrame:
     records = []
     for data, library, metric in dict.fromkeys((data, library, metric) for data, library, _, metric in values):
         block = block_of(values, data, library, metric)
-        for row in rank(block, natives=natives_in(block, library)):
+        for row in contest_table(block, natives=natives_in(block, library)):
             records.append({"data": data, "library": library, "metric": metric, **row._asdict()})
     return pd.DataFrame.from_records(records)

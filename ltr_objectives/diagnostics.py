@@ -112,7 +112,7 @@ def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarr
     return found
 
 
-def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
+def _differ(values: np.ndarray, queries: Queries) -> np.ndarray:
     """True for queries whose values differ. Extremes are compared, not subtracted: a difference may overflow."""
     differ = _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
     return np.any(np.atleast_2d(differ), axis=0, keepdims=True)[0]
@@ -127,12 +127,12 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
     """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
     worth, weight, facts = objective.worth(queries), objective.row_weight(queries), objective.facts
     all_labels = [queries.of(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [worth]
-    differs = _spread(worth, queries)
+    differs = _differ(worth, queries)
     holds = (
         np.diff(queries.ptr) == 1,
         np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
         ~differs & (not facts.reads_labels),
-        ~np.any([_spread(labels, queries) for labels in all_labels], axis=0),
+        ~np.any([_differ(labels, queries) for labels in all_labels], axis=0),
         ~differs & (np.atleast_2d(worth)[:, queries.ptr[:-1]] == 0).all(axis=0),
         ~differs,
         tied > 0,

@@ -112,7 +112,7 @@ class Row(NamedTuple):
     p: float = float("nan")  # of the paired t-test, after Holm's correction over the models
 
 
-def rank(
+def contest_table(
     values: Mapping[str, np.ndarray], weight: np.ndarray | None = None, reference: str | None = None,
     natives: Collection[str] = (),
 ) -> list[Row]:  # fmt: skip
@@ -120,7 +120,8 @@ def rank(
 
     If there are no values of it, the reference is the best of ``natives``; without natives nothing is tested.
 
-    >>> rows = rank({"ours": np.array([0.5, 0.75, 0.5]), "lambdarank": np.array([0.25, 0.75, 0.5])}, None, "lambdarank")
+    >>> values = {"ours": np.array([0.5, 0.75, 0.5]), "lambdarank": np.array([0.25, 0.75, 0.5])}
+    >>> rows = contest_table(values, None, "lambdarank")
     >>> rows[0].reference, round(rows[0].difference, 3), round(rows[0].p, 3)
     ('lambdarank', 0.083, 0.423)
     """

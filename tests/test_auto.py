@@ -11,7 +11,7 @@ from ltr_objectives import Metric, Queries, evaluate, get_metric, get_objective
 from ltr_objectives.candidates import natives_for, ours_for
 from ltr_objectives.libraries import LIBRARIES as CATALOG
 from ltr_objectives.objectives.typical import typical
-from ltr_objectives.statistics import rank
+from ltr_objectives.statistics import contest_table
 
 
 def fitted(library, objective="auto", metric="map", params=None, **given):
@@ -67,7 +67,7 @@ def test_the_model_is_that_of_the_best_candidate(library, of_user):
     assert found.objective_ == best.objective_
     assert np.array_equal(found.predict(TEST.X), best.predict(TEST.X))
     assert (found.evals_result_, found.best_score_) == (best.evals_result_, best.best_score_)
-    expected = {row.objective: row for row in rank(values, None, chosen)}
+    expected = {row.objective: row for row in contest_table(values, None, chosen)}
     for i, each in enumerate(trained):
         row = expected[each.objective]
         assert each.value == pytest.approx(row.mean, abs=1e-12)

@@ -9,7 +9,7 @@ from generated import ranking
 from scipy import stats
 
 from ltr_objectives import LTRWarning, compare_scores, evaluate, statistics
-from ltr_objectives.statistics import paired_p, rank, standard_error
+from ltr_objectives.statistics import contest_table, paired_p, standard_error
 
 RNG = np.random.default_rng(0)
 A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)
@@ -42,7 +42,7 @@ def robust(d, w):
 
 
 def test_weights_give_the_robust_error_of_a_regression_on_a_constant():
-    found = rank({"a": A, "b": B}, WEIGHT, "b")[0]
+    found = contest_table({"a": A, "b": B}, WEIGHT, "b")[0]
     assert (found.difference, found.difference_se, found.p) == pytest.approx(robust(A - B, WEIGHT)[:3])
     some = WEIGHT * (np.arange(40) % 3 > 0)
     kept = some > 0
@@ -85,7 +85,7 @@ def test_the_others_are_tested_against_the_reference_or_the_best_native_objectiv
     values = {"rank_xendcg": base - 0.2 * rng.random(100), "lambdarank": base,
               "ours": base + 0.05 + 0.1 * rng.standard_normal(100),
               "same": base + 1e-4 * rng.standard_normal(100)}  # fmt: skip
-    rows = {row.objective: row for row in rank(values, natives=["rank_xendcg", "lambdarank"])}
+    rows = {row.objective: row for row in contest_table(values, natives=["rank_xendcg", "lambdarank"])}
     d = values["ours"] - base
     assert rows["ours"].reference == "lambdarank"
     assert (rows["ours"].difference, rows["ours"].difference_se) == pytest.approx((d.mean(), stats.sem(d)))
@@ -96,8 +96,8 @@ def test_the_others_are_tested_against_the_reference_or_the_best_native_objectiv
     assert rows["lambdarank"].reference is None
     marks = {name: statistics.mark(row.difference, row.p, 0.05) for name, row in rows.items()}
     assert [marks[name] for name in values] == [statistics.WORSE, "", statistics.BETTER, statistics.SAME]
-    assert {row.reference for row in rank(values, reference="ours", natives=["lambdarank"])} == {"ours", None}
-    assert {row.reference for row in rank(values, reference="none of them")} == {None}
+    assert {row.reference for row in contest_table(values, reference="ours", natives=["lambdarank"])} == {"ours", None}
+    assert {row.reference for row in contest_table(values, reference="none of them")} == {None}
 
 
 @pytest.mark.parametrize("metric", ["ndcg@5", "map(threshold=1)"])  # the second has no value in some queries

@@ -11,7 +11,7 @@ from oracles.stochasticrank import conditional_estimates, exact_curvature, exact
 from scipy.stats import norm
 
 from ltr_objectives import Metric, Queries, StochasticRank
-from ltr_objectives.objectives.stochasticrank import add_conditional, work_space
+from ltr_objectives.objectives.stochasticrank import add_conditional, scratch_for
 from ltr_objectives.testing import random_labels
 
 SIGMAS = (0.2, 0.5, 1.0, 2.0)
@@ -30,9 +30,9 @@ def estimates(metric, z, labels, sigma, noise):
     layers = metric.layers(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
     for r, eps in enumerate(noise):
-        work = work_space(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
+        scratch = scratch_for(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
         for terms in layers:
-            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work)
+            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, scratch)
     return out
 
 

@@ -79,9 +79,9 @@ def _filled_up(draws):
 @kernel
 def _space(n, layers, pairs, rng):
     """Space for lists of up to n documents."""
-    draws, top, width = draws_of(rng), 0, 1
-    if draws > 1 and layers[0].kind == LINEAR and pairs.ranks <= n // 4 and layers[0].discount[pairs.ranks] == 0.0:
-        top = pairs.ranks
+    draws, top, width, ranks = draws_of(rng), 0, 1, pairs.truncation
+    if draws > 1 and layers[0].kind == LINEAR and ranks <= n // 4 and layers[0].discount[ranks] == 0.0:
+        top = ranks
         while width < top:
             width *= 2
     entries = width * min(draws, TOP_BATCH) if top > 0 else 0
@@ -100,7 +100,7 @@ def _draws_at_once(n, layers, pairs, r):
     """All draws of a batch, if pairs of two documents beyond the truncation have the weight 0 anyway, else one draw."""
     alike = True
     for terms in layers:
-        alike &= pairs.ranks >= n or terms.discount[pairs.ranks] == 0.0
+        alike &= pairs.truncation >= n or terms.discount[pairs.truncation] == 0.0
     if not alike:
         return 1, n, False
     return (TOP_BATCH, r.width, True) if 0 < r.top <= n // 4 else (BATCH, n, False)
@@ -128,7 +128,7 @@ def _take_by_gain(batch, s, terms, pairs, space):
         sort_descending(r.g, space.by_slot, r.T, space.last, n)
         for at in range(n):
             _take(np.uint64(space.by_slot[at]), at, gain, s, space)
-    r.lam[:n], r.hes[:n], r.T[:n], r.beyond[:n] = 0.0, 0.0, 0.0, 1.0 if pairs.ranks < n else 0.0
+    r.lam[:n], r.hes[:n], r.T[:n], r.beyond[:n] = 0.0, 0.0, 0.0, 1.0 if pairs.truncation < n else 0.0
 
 
 @inlined_kernel
@@ -149,7 +149,7 @@ def _fill(k, terms, batch, pairs, rng, space):
         else:
             D[at] = x * scale
             T[at] += t * scale
-    for d in range(pairs.ranks if pairs.ranks < n else 0):
+    for d in range(pairs.truncation if pairs.truncation < n else 0):
         r.beyond[space.slot[order[d]]] = 0.0
 
 
@@ -271,7 +271,7 @@ def by_gain(batch, s, layers, pairs, rng, space, out):
             for k in range(batch.draws):
                 _fill(k, terms, batch, pairs, rng, space)
             r.D[batch.draws * n : _filled_up(batch.draws) * n] = 0.0
-        total += _add(pairs.ranks < n, rng, batch, space)
+        total += _add(pairs.truncation < n, rng, batch, space)
         for i in range(n):
             at = np.uint64(slot[i])  # unsigned: numba checks whether signed indices are negative
             grad[i] += r.lam[at]

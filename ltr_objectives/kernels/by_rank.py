@@ -94,9 +94,9 @@ def _add_run(d, e, count, how, batch, r):
 
 
 @kernel
-def _fill(n, terms, batch, pairs, r):
+def _swap_terms(n, terms, batch, pairs, r):
     """Write the terms of all swaps; return the number of first ranks whose pairs with lower ranks can have a weight."""
-    scale, ranks = terms.scale[batch.q], min(pairs.ranks, n - 1)
+    scale, ranks = terms.scale[batch.q], min(pairs.truncation, n - 1)
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     if len(pairs.delta) > 0:
         for k in range(n):
@@ -139,7 +139,7 @@ def _add_rows(ranks, n, by_run, terms, pairs, how, batch, r):
 @kernel
 def _add_layer(n, terms, batch, s, pairs, rng, r):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
-    ranks, norm = _fill(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
+    ranks, norm = _swap_terms(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
     how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
     few, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
     if rng is not None:

@@ -21,7 +21,7 @@ class Terms(NamedTuple):
     cap: float = np.inf  # a larger gain difference counts as this
 
     @property
-    def ranks(self) -> int:
+    def cutoff(self) -> int:
         """The number of ranks with a discount above zero."""
         return int(np.count_nonzero(self.discount))
 
@@ -31,7 +31,7 @@ class Pairs(NamedTuple):
 
     loss: int  # a code of ltr_objectives.kernels.pairs
     sigma: float
-    ranks: int  # truncation: at least one document of a pair is among this many first ranks
+    truncation: int  # at least one document of a pair is among this many first ranks
     ordered: int  # how many first ranks must be sorted
     neighbors: int  # documents of a pair are at most this many ranks apart
     partners: int  # of a document of a longer list, drawn at random

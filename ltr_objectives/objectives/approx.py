@@ -193,7 +193,7 @@ def _wide_chances(s_i, s, alpha, p, rest):
 
 
 @inlined
-def _sums(p, g):
+def _above(p, g):
     """Return the sum of ``p``, and that over the relevant documents."""
     total, relevant = 0.0, 0.0
     for j in range(len(p)):
@@ -203,7 +203,7 @@ def _sums(p, g):
 
 
 @kernel
-def _slopes(kind, scale, g_i, above, relevant):
+def _slope_by_chance(kind, scale, g_i, above, relevant):
     """Return the slope of the loss by the chance of another document, and what it is less for a relevant one."""
     if kind == CASCADE:
         slope = scale / ((1.0 + above - relevant) * (1.0 + above - relevant))
@@ -216,7 +216,7 @@ def _slopes(kind, scale, g_i, above, relevant):
 
 
 @inlined
-def _spread(c, r, alpha, p, rest, g, lam, hes):
+def _add_pairs(c, r, alpha, p, rest, g, lam, hes):
     """Add pairs of weight ``c``, less ``r`` if j is relevant; return the sums for document i."""
     down, curve = 0.0, 0.0
     for j in range(len(p)):
@@ -261,9 +261,9 @@ def _approx(first, last, ptr, scores, terms, alpha, step, out):
             else:
                 _narrow_chances(E[i], E[:n], p, rest)
             p[i] = 0.0
-            above, relevant = _sums(p, g)
-            c, r = _slopes(kind, terms.scale[q], g[i], above, relevant)
-            down, curve = _spread(c, r, alpha, p, rest, g, lam, hes)
+            above, relevant = _above(p, g)
+            c, r = _slope_by_chance(kind, terms.scale[q], g[i], above, relevant)
+            down, curve = _add_pairs(c, r, alpha, p, rest, g, lam, hes)
             if kind == CASCADE:  # the first of the relevant documents with the largest score stands for all of them
                 for j in range(n):
                     if g[j] > 0.0 and s[j] == top:

@@ -245,7 +245,7 @@ class Matrix(NamedTuple):
     hi: np.ndarray
 
 
-class Space(NamedTuple):
+class Scratch(NamedTuple):
     """The scaling by round, derivatives of the loss by its steps, and scratch. What has an entry a row is padded."""
 
     U: np.ndarray  # factors of rows
@@ -333,9 +333,9 @@ def _relaxed_sort(s, tau, matrix):
 
 
 @kernel
-def _sinkhorn(matrix, how, space):
+def _sinkhorn(matrix, how, scratch):
     """Fill the factors; return the last round of V and that of U."""
-    n, U, V, X, sums = matrix.n, space.U, space.V, space.X, space.x
+    n, U, V, X, sums = matrix.n, scratch.U, scratch.V, scratch.X, scratch.x
     U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
     sums[:n], X[0, :n] = 0.0, 0.0
     for i in range(0, n, ROWS):
@@ -361,7 +361,7 @@ def _sinkhorn(matrix, how, space):
 
 
 @kernel
-def _slopes(kind, g, w, scale, slope):
+def _slopes_by_gain(kind, g, w, scale, slope):
     """Write minus the derivatives of a metric by the gains ``g`` of the ranks."""
     n, below = len(g), 0.0
     if kind == LINEAR:
@@ -388,16 +388,17 @@ def _slopes(kind, g, w, scale, slope):
 
 
 @kernel
-def _through_loss(kind, gain, w, scale, u, v, matrix, space):
+def _through_loss(kind, gain, w, scale, u, v, matrix, scratch):
     """Take the derivatives of minus a metric of ``P gain``, where P is ``u K v``, back to u, v and K."""
-    n, by_u, by_v, g, slope, f, x = len(gain), space.by_u, space.by_v, space.g, space.slope, space.f, space.x
+    n, by_u, by_v, f, x = len(gain), scratch.by_u, scratch.by_v, scratch.f, scratch.x
+    g, slope = scratch.g, scratch.slope
     for j in range(n):
         x[j] = v[j] * gain[j]
     for i in range(0, n, ROWS):
         _dots(matrix, i, x, by_u)
     for i in range(n):
         g[i] = u[i] * by_u[i]
-    _slopes(kind, g[:n], w, scale, slope)
+    _slopes_by_gain(kind, g[:n], w, scale, slope)
     for i in range(n):
         by_u[i] *= slope[i]
         f[i] = u[i] * slope[i]
@@ -406,34 +407,34 @@ def _through_loss(kind, gain, w, scale, u, v, matrix, space):
         _add_rows(matrix, i, f, by_v, x)
     for j in range(n):
         by_v[j] *= gain[j]
-        space.C1[j] = v[j] * gain[j] * x[j]
-        space.by_column[j] = 0.0
+        scratch.C1[j] = v[j] * gain[j] * x[j]
+        scratch.by_column[j] = 0.0
 
 
 @inlined_kernel
-def _through_rows(t, matrix, space):
+def _through_rows(t, matrix, scratch):
     """Take the derivatives by ``U[t] = 1 / (K V[t])`` back to V[t] and K."""
-    U, V, by_u, f, x = space.U, space.V, space.by_u, space.f, space.x
+    U, V, by_u, f, x = scratch.U, scratch.V, scratch.by_u, scratch.f, scratch.x
     n = matrix.n
     x[:n] = 0.0
     for i in range(0, n, ROWS):
-        _dots(matrix, i, space.by_column, f)
+        _dots(matrix, i, scratch.by_column, f)
         for k in range(i, i + ROWS):
             f[k] = -U[t, k] * U[t, k] * (f[k] + by_u[k])
-        _add_rows(matrix, i, f, space.by_v, x)
+        _add_rows(matrix, i, f, scratch.by_v, x)
     for j in range(n):
-        space.C1[j] += V[t, j] * x[j]
+        scratch.C1[j] += V[t, j] * x[j]
         by_u[j] = 0.0  # P has the last U alone
 
 
 @inlined_kernel
-def _through_columns(t, n, space):
+def _through_columns(t, n, scratch):
     """Take the derivatives by ``V[t] = 1 / (U[t - 1] K)`` back to these column sums and K."""
-    V, X, by_column = space.V, space.X, space.by_column
+    V, X, by_column = scratch.V, scratch.X, scratch.by_column
     for j in range(n):
-        by_column[j] = -V[t, j] * V[t, j] * space.by_v[j]
-        space.C1[j] += by_column[j] * X[t - 1, j]
-        space.by_v[j] = 0.0
+        by_column[j] = -V[t, j] * V[t, j] * scratch.by_v[j]
+        scratch.C1[j] += by_column[j] * X[t - 1, j]
+        scratch.by_v[j] = 0.0
 
 
 @kernel
@@ -463,7 +464,7 @@ def _neuralsort(first, last, ptr, scores, terms, how, rng, out):
     m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)
     padded = m + ROWS
     K, lo, hi = np.empty(padded * m), np.empty(m, np.int64), np.empty(m, np.int64)
-    space = Space(np.empty((rounds, padded)), np.empty((rounds, m)), np.empty((rounds, m)), np.empty(padded),
+    scratch = Scratch(np.empty((rounds, padded)), np.empty((rounds, m)), np.empty((rounds, m)), np.empty(padded),
                   np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(padded),
                   np.empty(m))  # fmt: skip
     s, gain, grad = np.empty(m), np.empty(m), np.empty(m)
@@ -483,14 +484,14 @@ def _neuralsort(first, last, ptr, scores, terms, how, rng, out):
                 s[i], gain[i] = x[chosen[i]], terms.gain[a + chosen[i]]
             matrix = Matrix(n, K, lo, hi)
             _relaxed_sort(s[:n], how.tau, matrix)
-            tv, tu = _sinkhorn(matrix, how, space)
-            u, v = space.U[tu], space.V[tv]
-            _through_loss(terms.kind, gain[:n], w, terms.scale[q] / draws, u, v, matrix, space)
+            tv, tu = _sinkhorn(matrix, how, scratch)
+            u, v = scratch.U[tu], scratch.V[tv]
+            _through_loss(terms.kind, gain[:n], w, terms.scale[q] / draws, u, v, matrix, scratch)
             for t in range(tv, -1, -1):
                 if t <= tu:
-                    _through_rows(t, matrix, space)
+                    _through_rows(t, matrix, scratch)
                 if t > 0:
-                    _through_columns(t, n, space)
-            _by_scores(s[:n], how.tau, space.by_v, space.C1, grad)
+                    _through_columns(t, n, scratch)
+            _by_scores(s[:n], how.tau, scratch.by_v, scratch.C1, grad)
             for i in range(n):
                 out.grad[a + chosen[i]] += grad[i]

@@ -53,7 +53,7 @@ class Ordinal(Objective, text="ordinal"):
     facts = Facts(hessian_kind="exact", shift_invariant=False)
 
     def fill(self, call: Call) -> None:
-        call.run(_fill, call.queries.labels, np.array(self.thresholds))
+        call.run(_ordinal, call.queries.labels, np.array(self.thresholds))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         side = np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
@@ -61,7 +61,7 @@ class Ordinal(Objective, text="ordinal"):
 
 
 @kernel
-def _fill(first, last, ptr, s, y, thresholds, out):
+def _ordinal(first, last, ptr, s, y, thresholds, out):
     for q in range(first, last):
         if out.skip[q]:
             continue

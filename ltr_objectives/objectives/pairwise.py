@@ -125,7 +125,7 @@ class PairwiseObjective(Objective):
 
     def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
         """The pairs that count, as the kernels read them."""
-        near, cutoff = self._near, max(terms.ranks for terms in layers)
+        near, cutoff = self._near, max(terms.cutoff for terms in layers)
         ranks = min(cutoff, self.truncation or MANY)
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, UPPER) for terms in layers)

@@ -294,7 +294,7 @@ def _placed(how, placed, rho, weight, sums, out):
     sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = RI, DR, RS, DS, DN * DR, DN * RI
 
 
-class Space(NamedTuple):
+class Scratch(NamedTuple):
     """The sums and the open mass at the last rank of each ranking, and scratch to sort by that mass."""
 
     sums: np.ndarray  # of shape (rankings, 6)
@@ -304,9 +304,9 @@ class Space(NamedTuple):
 
 
 @kernel
-def _narrow(s, how, rho, key, strata, placed, space, out):
+def _narrow(s, how, rho, key, strata, placed, scratch, out):
     n, rankings, ranks = len(s), len(how.weight), len(placed.u)
-    y, e, sums, weight, given = placed.y, placed.e, space.sums, how.weight, how.given
+    y, e, sums, weight, given = placed.y, placed.e, scratch.sums, how.weight, how.given
     table = table_of(s)
     mass = table.mass
     placed.shrink[:] = 1.0
@@ -314,17 +314,17 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
         shares(key, j, rankings, strata, placed.u)
         place_narrow(table, key, j, given[j % len(given)], placed)
         _placed(how, placed, rho, weight[j], sums[j], out)
-        last = space.open_mass[j] = placed.m[ranks - 1]
+        last = scratch.open_mass[j] = placed.m[ranks - 1]
         for k in range(ranks):  # no branch: it would be mispredicted
             slope, curve = _open(how.curvature, e[k], rho[y[k]], sums[j])
             share = weight[j] if e[k] <= last else 0.0
             out.grad[y[k]] -= share * slope
             out.hess[y[k]] -= share * curve
-    descending_order(space.open_mass, space.order, space.sort)
+    descending_order(scratch.open_mass, scratch.order, scratch.sort)
     total, taken = np.zeros(6), 0
     for d in range(n):
-        while taken < rankings and mass[d] <= space.sort.key[taken]:
-            j = space.order[taken]
+        while taken < rankings and mass[d] <= scratch.sort.key[taken]:
+            j = scratch.order[taken]
             for c in range(6):
                 total[c] += weight[j] * sums[j, c]
             taken += 1
@@ -334,17 +334,17 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
 
 
 @kernel
-def _wide(s, how, rho, key, strata, placed, space, out):
+def _wide(s, how, rho, key, strata, placed, scratch, out):
     n, rankings, open_ = len(s), len(how.weight), placed.open_
     for j in range(rankings):
         shares(key, j, rankings, strata, placed.u)
         unit = place_wide(s, how.given[j % len(how.given)], placed)
-        _placed(how, placed, rho, how.weight[j], space.sums[j], out)
+        _placed(how, placed, rho, how.weight[j], scratch.sums[j], out)
         open_[placed.y] = False
         d = 0
         while d < n and s[d] - unit > -REACH:
             if open_[d]:
-                slope, curve = _open(how.curvature, math.exp(s[d] - unit), rho[d], space.sums[j])
+                slope, curve = _open(how.curvature, math.exp(s[d] - unit), rho[d], scratch.sums[j])
                 out.grad[d] += how.weight[j] * slope
                 out.hess[d] += how.weight[j] * curve
             d += 1
@@ -360,7 +360,7 @@ def _plrank(first, last, ptr, scores, how, rng, out):
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most, longest)
-    space = Space(np.empty((rankings, 6)), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings))
+    scratch = Scratch(np.empty((rankings, 6)), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -380,9 +380,9 @@ def _plrank(first, last, ptr, scores, how, rng, out):
         lattice(stream_key, rankings, ranks, strata)
         placed = first_ranks(whole, ranks)
         if s[0] - s[n - 1] < WIDEST:
-            _narrow(s, how, rho, stream_key, strata, placed, space, one)
+            _narrow(s, how, rho, stream_key, strata, placed, scratch, one)
         else:
-            _wide(s, how, rho, stream_key, strata, placed, space, one)
+            _wide(s, how, rho, stream_key, strata, placed, scratch, one)
         unit = how.scale[q] * (high - low)
         factor = 1.0 if how.curvature == EXPOSURE else -unit
         for d in range(n):

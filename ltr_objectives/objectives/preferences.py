@@ -93,7 +93,7 @@ class Preferences(Objective):
 
     def fill(self, call: Call) -> None:
         pairs = call.queries.once(("preferences", self), lambda: self._by_query(call.queries))
-        call.run(_fill, pairs, float(self.sigma))
+        call.run(_preferences, pairs, float(self.sigma))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         hi, lo = self.pairs.T
@@ -127,7 +127,7 @@ def _weights(weight: Any, count: int) -> np.ndarray:
 
 
 @kernel
-def _fill(first, last, ptr, s, pairs, sigma, out):
+def _preferences(first, last, ptr, s, pairs, sigma, out):
     for q in range(first, last):
         if out.skip[q]:
             continue

@@ -34,7 +34,7 @@ class QueryRMSE(Objective, text="queryrmse"):
         queries = call.queries
         weight = queries.weight_by_row
         weight = queries.once("ones", lambda: np.ones(queries.rows)) if weight is None else weight
-        call.run(_fill, queries.labels, weight)
+        call.run(_queryrmse, queries.labels, weight)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         shift = np.mean(labels - scores)
@@ -42,7 +42,7 @@ class QueryRMSE(Objective, text="queryrmse"):
 
 
 @kernel
-def _fill(first, last, ptr, s, y, w, out):
+def _queryrmse(first, last, ptr, s, y, w, out):
     for q in range(first, last):
         if out.skip[q]:
             continue

@@ -174,7 +174,7 @@ def _bell(u):
     return e
 
 
-class Work(NamedTuple):
+class Scratch(NamedTuple):
     """One noisy ranking, the terms of its moves, and the sums by document."""
 
     sort: Sorter
@@ -192,7 +192,7 @@ class Work(NamedTuple):
 
 
 @inlined
-def _sums(x, g, P, Q, m, inverse, g_i):
+def _edge_sums(x, g, P, Q, m, inverse, g_i):
     """Return the sums of ``Delta phi``, ``Delta phi u`` and ``|Delta| phi`` for ``Delta = (g_i - g) (P + g_i Q)``."""
     slope, bend, size = 0.0, 0.0, 0.0
     for j in range(len(x)):
@@ -217,9 +217,9 @@ def _first_at_most(x, limit, first, last):
 
 
 @kernel
-def work_space(n):
+def scratch_for(n):
     """Scratch for lists of up to ``n`` documents."""
-    return Work(sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+    return Scratch(sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
                 np.empty(n), np.zeros(n), np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
 
 
@@ -255,8 +255,8 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
         a = _first_at_most(x, m + WIDTH * tau, 0, end)
         b = _first_at_most(x, m - WIDTH * tau, a, end)
         last, first = min(b, d, reach), max(a, d + 1)
-        above = _sums(x[a:last], r.g[a:last], r.P[a:last], r.Q[a:last], m, inverse, g_d)
-        below = _sums(x[first:b], r.g[first:b], R_d[first:b], r.zero[first:b], m, inverse, g_d)
+        above = _edge_sums(x[a:last], r.g[a:last], r.P[a:last], r.Q[a:last], m, inverse, g_d)
+        below = _edge_sums(x[first:b], r.g[first:b], R_d[first:b], r.zero[first:b], m, inverse, g_d)
         r.slope[i] += (above[0] + factor * below[0]) * inverse * DENSITY
         r.bend[i] += (above[1] + factor * below[1]) * inverse * inverse * DENSITY
         r.size[i] += (above[2] + factor * below[2]) * inverse * inverse * DENSITY
@@ -293,7 +293,7 @@ def make_scale_free(s, sfa, nu, grad):
 def _conditional_gradients(first, last, ptr, s, layers, smooth, rng, out):
     """Gradient and Hessian of the loss -l(z - mu sigma y)."""
     longest = longest_list(ptr, first, last)
-    r = work_space(longest)
+    r = scratch_for(longest)
     z, eps, zero = np.empty(longest), np.empty(longest), np.zeros(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]

@@ -86,8 +86,8 @@ class XENDCG(Objective, text="xendcg"):
 
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once(("power", self), lambda: self._power(call.queries))
-        gains = Lowered(power, largest, self.facts.random, self.terms)
-        call.run(_xendcg, gains, call.rng(self.seed))
+        lowered = Lowered(power, largest, self.facts.random, self.terms)
+        call.run(_xendcg, lowered, call.rng(self.seed))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().layers(queries)  # raises for labels without a gain
@@ -142,29 +142,29 @@ def _next_term(rho, others, share, first, inverse, part, g):
 
 
 @kernel
-def _xendcg(first, last, ptr, s, gains, rng, out):
+def _xendcg(first, last, ptr, s, lowered, rng, out):
     longest = longest_list(ptr, first, last)
     rho_, part_, share_, inverse_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if gains.largest[q] == 0.0 or out.skip[q]:
+        if lowered.largest[q] == 0.0 or out.skip[q]:
             continue
         x, rho, part, share, inverse = s[a:b], rho_[:n], part_[:n], share_[:n], inverse_[:n]
-        g, h, y = out.grad[a:b], out.hess[a:b], gains.power[a:b]
+        g, h, y = out.grad[a:b], out.hess[a:b], lowered.power[a:b]
         best, rest = softmax(x, rho)
-        unit = 1.0 / gains.largest[q]
+        unit = 1.0 / lowered.largest[q]
         key = stream(rng.seed, rng.iteration, np.uint64(q))
-        sum_ = _lowered(y, key, gains.random, unit, part)
+        sum_ = _lowered(y, key, lowered.random, unit, part)
         for i in range(n):
             inverse[i] = 1.0 / (1.0 - rho[i])
         inverse[best] = 0.0
         others = _first_term(rho, 1.0 / sum_, inverse, part, g, h)
         h[best] = rho[best] * rest
-        if gains.terms > 1:
+        if lowered.terms > 1:
             softmax_without(x, rho, rest, best, share)
         term = g[best]
-        for _ in range(1, gains.terms):
+        for _ in range(1, lowered.terms):
             best_term = rho[best] * others  # part and share are 0 there
             others = _next_term(rho, others, share, term, inverse, part, g)
             term = best_term

@@ -13,7 +13,7 @@ from ltr_objectives.candidates import try_each, warn_without_ours
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import LIBRARIES, named
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.statistics import BETTER, WORSE, mark, rank
+from ltr_objectives.statistics import BETTER, WORSE, contest_table, mark
 from ltr_objectives.workbench.data import RankingFold
 from ltr_objectives.workbench.texts import marked, p_of, show, signed
 from ltr_objectives.workbench.trials import Result, Trial, run, train
@@ -100,7 +100,7 @@ def table_of(
         weight = None if metric.query_weights == "ignore" else weights
         own = {objective: results for (of, objective), results in kept.items() if of == library}
         values = {o: np.concatenate([r.values[str(metric)] for r in results]) for o, results in own.items()}
-        for row in rank(values, weight, reference, [o for o in own if LIBRARIES[library].knows(o)]):
+        for row in contest_table(values, weight, reference, [o for o in own if LIBRARIES[library].knows(o)]):
             key, of = (library, row.objective), own[row.objective]
             lines[key].append({
                 "data": data, "library": library, "objective": row.objective, "metric": str(metric), **row._asdict(),
