@@ -8,16 +8,24 @@ the current :math:`S`, so that each step multiplies them by at most 1. A list ta
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.checks import Check, one_of
-from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.sorting import all_equal, longest_list
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels.lists import OneList, each_list
+from ltr_objectives.kernels.sorting import all_equal
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
+
+
+class Labelled(NamedTuple):
+    """Labels by row, and the documents of each query in their order."""
+
+    labels: np.ndarray
+    by_label: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class ListMLE(Objective, text="listmle"):
         return Facts(hessian_kind="bound" if self.hessian == "bounded" else "exact")
 
     def fill(self, call: Call) -> None:
-        call.run(_listmle, call.queries.labels, call.queries.by_label)
+        call.run(_likelihood, Labelled(call.queries.labels, call.queries.by_label))
 
     @staticmethod
     def _open_shares(labels: np.ndarray) -> list[np.ndarray]:
@@ -124,18 +132,32 @@ def _derivatives(s, end, unit, S, order, grad, hess):
         a = b
 
 
+class Scratch(NamedTuple):
+    """By rank in the order of labels."""
+
+    end: np.ndarray  # where the tie of the rank ends
+    s: np.ndarray
+    unit: np.ndarray
+    S: np.ndarray
+
+
 @kernel
-def _listmle(first, last, ptr, scores, labels, by_label, out):
-    longest = longest_list(ptr, first, last)
-    end, s, unit, S = np.empty(longest, np.int64), np.empty(longest), np.empty(longest), np.empty(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        y, order = labels[a:b], by_label[a:b]
-        if all_equal(y) or out.skip[q]:
-            continue
-        for i in range(n - 1, -1, -1):
-            s[i] = scores[a + order[i]]
-            end[i] = end[i + 1] if i + 1 < n and y[order[i]] == y[order[i + 1]] else i + 1
-        _masses(s[:n], end, unit, S)
-        _derivatives(s[:n], end, unit, S, order, out.grad[a:b], out.hess[a:b])
+def _scratch(longest):
+    """Return scratch for lists of up to ``longest`` documents."""
+    return Scratch(np.empty(longest, np.int64), np.empty(longest), np.empty(longest), np.empty(longest))
+
+
+@inlined_kernel
+def _listmle(one: OneList, data: Labelled, r: Scratch) -> None:
+    """Write minus the log-likelihood's derivatives; a list of equal labels has none."""
+    n, y, order = len(one.s), data.labels[one.first : one.last], data.by_label[one.first : one.last]
+    if all_equal(y):
+        return
+    for i in range(n - 1, -1, -1):
+        r.s[i] = one.s[order[i]]
+        r.end[i] = r.end[i + 1] if i + 1 < n and y[order[i]] == y[order[i + 1]] else i + 1
+    _masses(r.s[:n], r.end, r.unit, r.S)
+    _derivatives(r.s[:n], r.end, r.unit, r.S, order, one.grad, one.hess)
+
+
+_likelihood = each_list(_scratch, _listmle)

@@ -7,7 +7,8 @@ import numpy as np
 
 from ltr_objectives.checks import Check, one_of
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
 from ltr_objectives.kernels.softmax import softmax, total
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Facts, Objective
@@ -77,7 +78,7 @@ class ListNet(Objective, text="listnet"):
 
     def fill(self, call: Call) -> None:
         target = call.queries.once(("target", self), lambda: self._target(call.queries))
-        call.run(_listnet, target)
+        call.run(_cross_entropy, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":
@@ -95,16 +96,17 @@ def _label_softmax(first, last, ptr, labels, out):
         softmax(labels[ptr[q] : ptr[q + 1]], out[ptr[q] : ptr[q + 1]])
 
 
-@kernel
-def _listnet(first, last, ptr, s, target, out):
-    """Cross-entropy between ``target``, which is not negative, and the softmax of the scores."""
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        g, h, t = out.grad[a:b], out.hess[a:b], target[a:b]
-        sum_ = total(t)
-        if out.skip[q] or sum_ == 0.0:
-            continue
-        softmax(s[a:b], g)
-        for i in range(b - a):
-            h[i] = sum_ * g[i] * (1.0 - g[i])
-            g[i] = sum_ * g[i] - t[i]
+@inlined_kernel
+def _listnet(one: OneList, target: np.ndarray, arrays: None) -> None:
+    """Compute the cross-entropy between ``target``, which is not negative, and the softmax of the scores."""
+    t, g = target[one.first : one.last], one.grad
+    mass = total(t)
+    if mass == 0.0:
+        return
+    softmax(one.s, g)
+    for i in range(len(g)):
+        one.hess[i] = mass * g[i] * (1.0 - g[i])
+        g[i] = mass * g[i] - t[i]
+
+
+_cross_entropy = each_list(no_scratch, _listnet)

@@ -2,17 +2,25 @@ r"""Ordinal regression: one logistic loss for each step between labels."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.checks import Check
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel
+from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
 from ltr_objectives.metrics.gains import numbers_of
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
+
+
+class Steps(NamedTuple):
+    """Labels by row, and the thresholds between them."""
+
+    labels: np.ndarray
+    thresholds: np.ndarray
 
 
 def _check_thresholds(name: str, thresholds: object) -> tuple[float, ...]:
@@ -53,25 +61,27 @@ class Ordinal(Objective, text="ordinal"):
     facts = Facts(hessian_kind="exact", shift_invariant=False)
 
     def fill(self, call: Call) -> None:
-        call.run(_ordinal, call.queries.labels, np.array(self.thresholds))
+        call.run(_kernel, Steps(call.queries.labels, np.array(self.thresholds)))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         side = np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
         return np.sum(softplus(-side * (scores[:, None] - self.thresholds)))
 
 
-@kernel
-def _ordinal(first, last, ptr, s, y, thresholds, out):
-    for q in range(first, last):
-        if out.skip[q]:
-            continue
-        for i in range(ptr[q], ptr[q + 1]):
-            for c in range(len(thresholds)):
-                gap = s[i] - thresholds[c]
-                e = math.exp(-abs(gap))
-                small, large = e / (1.0 + e), 1.0 / (1.0 + e)
-                if y[i] >= c + 1:
-                    out.grad[i] -= large if gap < 0.0 else small
-                else:
-                    out.grad[i] += large if gap > 0.0 else small
-                out.hess[i] += small * large
+@inlined_kernel
+def _ordinal(one: OneList, data: Steps, arrays: None) -> None:
+    """Add the logistic loss of each document and threshold."""
+    s, y = one.s, data.labels[one.first : one.last]
+    for i in range(len(s)):
+        for c in range(len(data.thresholds)):
+            gap = s[i] - data.thresholds[c]
+            e = math.exp(-abs(gap))
+            small, large = e / (1.0 + e), 1.0 / (1.0 + e)  # the probabilities of the two sides of the threshold
+            if y[i] >= c + 1:
+                one.grad[i] -= large if gap < 0.0 else small
+            else:
+                one.grad[i] += large if gap > 0.0 else small
+            one.hess[i] += small * large
+
+
+_kernel = each_list(no_scratch, _ordinal)

@@ -1,0 +1,47 @@
+"""The loop over queries around the loss of one list."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels.sorting import longest_list
+
+
+class OneList(NamedTuple):
+    """The documents of one query."""
+
+    q: int
+    first: int  # row
+    last: int  # the row after the last one
+    s: np.ndarray  # scores
+    grad: np.ndarray  # zeros, to be written
+    hess: np.ndarray
+
+
+@kernel
+def no_scratch(longest):
+    """Return the scratch of a loss that needs none."""
+
+
+def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
+    """Return the kernel that computes ``loss(one, data, arrays)`` for each query that is not skipped.
+
+    ``data`` is what the objective passes, with all rows. ``arrays`` is what ``scratch(longest)`` returns, for lists of
+    up to ``longest`` documents.
+    """
+
+    @inlined_kernel
+    def add_list(q, ptr, s, data, arrays, out):  # makes no array, so that none is counted for each list
+        a, b = ptr[q], ptr[q + 1]
+        loss(OneList(q, a, b, s[a:b], out.grad[a:b], out.hess[a:b]), data, arrays)
+
+    @kernel
+    def lists(first, last, ptr, s, data, out):
+        arrays = scratch(longest_list(ptr, first, last))
+        for q in range(first, last):
+            if not out.skip[q]:
+                add_list(q, ptr, s, data, arrays, out)
+
+    return lists
