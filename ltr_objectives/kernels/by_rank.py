@@ -111,6 +111,7 @@ def _swap_terms(n, terms, batch, pairs, r):
 
 @inlined
 def _exchange(a, b):
+    """Exchange the entries of two arrays."""
     for i in range(len(a)):
         a[i], b[i] = b[i], a[i]
 
@@ -161,6 +162,7 @@ def _add_layer(n, terms, batch, s, pairs, rng, r):
 
 @kernel
 def _draws_at_once(n, layers, pairs, r):
+    """One draw at a time, with all ranks."""
     return 1, n, False
 
 

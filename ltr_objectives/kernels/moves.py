@@ -63,6 +63,7 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
 
 @kernel
 def needs_restart(kind, miss):
+    """Return True if the sums of a cascade cannot be divided by ``miss``, which is 1 - g."""
     return kind == CASCADE and miss < SMALL
 
 

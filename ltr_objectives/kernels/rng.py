@@ -23,6 +23,7 @@ NOISES = {None: NO_NOISE, "logistic": LOGISTIC_NOISE, "gaussian": GAUSSIAN_NOISE
 
 @kernel
 def mix(x):
+    """Return a number in which every bit of ``x`` changes every bit: the finaliser of SplitMix64."""
     x = (x ^ (x >> S30)) * MIX1
     x = (x ^ (x >> S27)) * MIX2
     return x ^ (x >> S31)

@@ -10,6 +10,7 @@ LEAST = 1e-290  # far above subnormal numbers, which lose digits
 
 @inlined
 def total(x):
+    """Return the sum of ``x``."""
     result = 0.0
     for v in x:
         result += v

@@ -50,6 +50,7 @@ def sorter(n):
 
 @kernel
 def _insertion(key, order, a, b):
+    """Sort the ranks from a to b by insertion."""
     for i in range(a + 1, b):
         k = key[i]
         o = order[i]
@@ -64,6 +65,7 @@ def _insertion(key, order, a, b):
 
 @kernel
 def _merge(key, order, key2, order2, a, m, b):
+    """Merge the sorted ranks from a to m and from m to b into ``key2`` and ``order2``."""
     i, j = a, m
     for t in range(a, b):
         if i < m and (j >= b or key[i] >= key[j]):

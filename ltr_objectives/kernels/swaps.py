@@ -59,6 +59,7 @@ def discounted(discount, most):
 
 @kernel
 def _linear(w, scale, n, U, A, V):
+    """Fill the terms of the linear family."""
     for d in range(n):
         U[d] = w[d] * scale
         A[d] = 1.0
@@ -67,6 +68,7 @@ def _linear(w, scale, n, U, A, V):
 
 @kernel
 def _cascade(g, w, scale, n, U, A, V):
+    """Fill the terms of the cascade family; A is -1 for a rank that needs ``restart_swaps``."""
     t, f = scale, 0.0
     for d in range(n):
         V[d] = -(f + w[d] * t)
@@ -86,6 +88,7 @@ def _cascade(g, w, scale, n, U, A, V):
 
 @kernel
 def _average(g, w, scale, n, U, A, V):
+    """Fill the terms of the average family."""
     count, p = 0.0, 0.0
     for d in range(n):
         before = p

@@ -38,6 +38,7 @@ def _end_of_tie(key, a, n, average):
 
 @kernel
 def _linear(key, g, w, n, average):
+    """Return the sum of gain times discount; documents of a tie have its mean gain."""
     total, a = 0.0, 0
     while a < n and w[a] > 0.0:
         b = _end_of_tie(key, a, n, average)
@@ -79,6 +80,7 @@ def _chances_of_tie(g, most, p):
 
 @kernel
 def _cascade(key, g, w, n, average, p):
+    """Return the value of a cascade; a tie counts by the mean over its orders, in ``p`` by number of documents."""
     total, open_, a = 0.0, 1.0, 0
     while a < n and w[a] > 0.0:
         b = _end_of_tie(key, a, n, average)

@@ -176,6 +176,7 @@ class ApproxMAP(_Approx, text="approxmap"):
 
 @inlined
 def _narrow_chances(E_i, E, p, rest):
+    """Write the chance that each j beats i and the chance that it does not, from one exponential a document."""
     for j in range(len(E)):
         inverse = 1.0 / (E_i + E[j])
         p[j] = E[j] * inverse
@@ -184,6 +185,7 @@ def _narrow_chances(E_i, E, p, rest):
 
 @kernel
 def _wide_chances(s_i, s, alpha, p, rest):
+    """As ``_narrow_chances``, with an exponential for each pair."""
     for j in range(len(s)):
         gap = alpha * (s_i - s[j])
         e = math.exp(-abs(gap))
@@ -242,6 +244,7 @@ def _first(s, g):
 
 @kernel
 def _approx(first, last, ptr, scores, terms, alpha, step, out):
+    """Write the derivatives of the metric of soft ranks, and their bound in place of the second ones."""
     longest, kind = longest_list(ptr, first, last), terms.kind
     E, p_, rest_ = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
@@ -256,13 +259,16 @@ def _approx(first, last, ptr, scores, terms, alpha, step, out):
         for i in range(n):
             if g[i] <= 0.0 or (kind == CASCADE and s[i] != top):
                 continue
+            # the chance p that each other document beats i
             if wide:
                 _wide_chances(s[i], s, alpha, p, rest)
             else:
                 _narrow_chances(E[i], E[:n], p, rest)
             p[i] = 0.0
+            # the soft rank of i, and the slope of the loss by each chance
             above, relevant = _above(p, g)
             c, r = _slope_by_chance(kind, terms.scale[q], g[i], above, relevant)
+            # the pairs of i: what the others gain, i loses
             down, curve = _add_pairs(c, r, alpha, p, rest, g, lam, hes)
             if kind == CASCADE:  # the first of the relevant documents with the largest score stands for all of them
                 for j in range(n):

@@ -263,6 +263,7 @@ class Scratch(NamedTuple):
 
 @inlined_kernel
 def _rows(matrix, i):
+    """Return ROWS rows of the matrix, from row i on, where they are not 0."""
     n, K, a, b = matrix.n, matrix.K, matrix.lo[i], matrix.hi[i]
     k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
     return K[k0 + a : k0 + b], K[k1 + a : k1 + b], K[k2 + a : k2 + b], K[k3 + a : k3 + b]
@@ -459,6 +460,7 @@ def _by_scores(s, tau, C0, C1, grad):
 
 @kernel
 def _neuralsort(first, last, ptr, scores, terms, how, rng, out):
+    """Write the gradient of a metric of the relaxed sorting, the mean over the draws."""
     longest, draws = longest_list(ptr, first, last), draws_of(rng)
     sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
     m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)
@@ -479,13 +481,16 @@ def _neuralsort(first, last, ptr, scores, terms, how, rng, out):
                 key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
                 add_noise(x, rng.noise, rng.scale, key, start, noisy[: b - a])
                 x = noisy[: b - a]
+            # the documents that count, in rank order
             n = choose(x, how.labels[a:b], how.most, order, chosen, sort)
             for i in range(n):
                 s[i], gain[i] = x[chosen[i]], terms.gain[a + chosen[i]]
+            # the relaxed permutation, scaled
             matrix = Matrix(n, K, lo, hi)
             _relaxed_sort(s[:n], how.tau, matrix)
             tv, tu = _sinkhorn(matrix, how, scratch)
             u, v = scratch.U[tu], scratch.V[tv]
+            # back through the loss and the rounds of scaling, then to the scores
             _through_loss(terms.kind, gain[:n], w, terms.scale[q] / draws, u, v, matrix, scratch)
             for t in range(tv, -1, -1):
                 if t <= tu:

@@ -305,6 +305,7 @@ class Scratch(NamedTuple):
 
 @kernel
 def _narrow(s, how, rho, key, strata, placed, scratch, out):
+    """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
     n, rankings, ranks = len(s), len(how.weight), len(placed.u)
     y, e, sums, weight, given = placed.y, placed.e, scratch.sums, how.weight, how.given
     table = table_of(s)
@@ -335,6 +336,7 @@ def _narrow(s, how, rho, key, strata, placed, scratch, out):
 
 @kernel
 def _wide(s, how, rho, key, strata, placed, scratch, out):
+    """As ``_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
     n, rankings, open_ = len(s), len(how.weight), placed.open_
     for j in range(rankings):
         shares(key, j, rankings, strata, placed.u)
@@ -369,6 +371,7 @@ def _plrank(first, last, ptr, scores, how, rng, out):
             low, high = min(low, how.reward[i]), max(high, how.reward[i])
         if n < 2 or how.scale[q] == 0.0 or low == high or out.skip[q]:
             continue
+        # scores in descending order, and rewards between 0 and 1 beside them
         descending_order(scores[a:b], order, sort)
         s = sort.key[:n]
         for d in range(n):
@@ -376,6 +379,7 @@ def _plrank(first, last, ptr, scores, how, rng, out):
             rho[d] = (how.reward[a + order[d]] - low) / (high - low)
             one.grad[d], one.hess[d] = 0.0, 0.0
         ranks = min(n, len(how.theta))
+        # the rankings
         stream_key = stream(rng.seed, rng.iteration, np.uint64(q))
         lattice(stream_key, rankings, ranks, strata)
         placed = first_ranks(whole, ranks)
@@ -383,6 +387,7 @@ def _plrank(first, last, ptr, scores, how, rng, out):
             _narrow(s, how, rho, stream_key, strata, placed, scratch, one)
         else:
             _wide(s, how, rho, stream_key, strata, placed, scratch, one)
+        # back to rows and to the unit of the rewards
         unit = how.scale[q] * (high - low)
         factor = 1.0 if how.curvature == EXPOSURE else -unit
         for d in range(n):

@@ -128,6 +128,7 @@ def _weights(weight: Any, count: int) -> np.ndarray:
 
 @kernel
 def _preferences(first, last, ptr, s, pairs, sigma, out):
+    """Add the slope and curve of each given pair."""
     for q in range(first, last):
         if out.skip[q]:
             continue

@@ -109,12 +109,14 @@ class SoftRank(GainObjective, text="softrank"):
 
 @inlined
 def _multiply(product, miss, p):
+    """Multiply each product by its factor for a document that is ahead with the chance ``p``."""
     for m in range(len(miss)):
         product[m] *= 1.0 - miss[m] * p
 
 
 @inlined
 def _without(pull, miss, p):
+    """Return the sum of the products, each divided by its factor for the chance ``p``."""
     total = 0.0
     for m in range(len(miss)):
         total += pull[m] / (1.0 - miss[m] * p)
@@ -123,6 +125,7 @@ def _without(pull, miss, p):
 
 @kernel
 def _softrank(first, last, ptr, scores, labels, terms, soft, out):
+    """Write the derivatives of expected NDCG, and their absolute sums as Hessian."""
     longest = longest_list(ptr, first, last)
     sigma, c, miss, most, grad, hess = soft.sigma, soft.c, soft.miss, soft.most, out.grad, out.hess
     sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
@@ -138,6 +141,7 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
             g = terms.gain[row] * terms.scale[q]
             if g == 0.0:
                 continue
+            # the expected discount: a product for each exponential, with a factor for each document ahead
             product[:] = 1.0
             for j in range(n):
                 p[j] = 0.5 * math.erfc((scores[row] - scores[a + chosen[j]]) / width) if j != i else 0.0
@@ -145,6 +149,7 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
                     _multiply(product, miss, p[j])
             for m in range(len(c)):
                 product[m] *= c[m] * miss[m]
+            # its slope by the chance that j is ahead, times the density of a tie
             for j in range(n):
                 u = (scores[row] - scores[a + chosen[j]]) / width
                 density = math.exp(-u * u) / (width * math.sqrt(math.pi))

@@ -230,6 +230,7 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
     They are ``dl/dz``, ``d2l/dz2`` and ``sum_j |Delta_ij| phi(x_j) / tau``, which is at least ``|dl/dz_i| / tau``.
     """
     n, w, x = len(z), terms.discount, r.sort.key
+    # the noisy ranking, and the terms of its moves
     total = 0.0
     for i in range(n):
         total += eps[i]
@@ -244,6 +245,7 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
     for d in range(n):
         i = r.order[d]
         g_d, miss = r.g[d], 1.0 - r.g[d]
+        # the mean of the score of i beside the others, and where i is in a cascade
         m = z[i] + sigma * (total - eps[i]) / (n - 1.0)
         R_d, end, factor = r.R, min(n, reach + 1), 1.0
         if needs_restart(terms.kind, miss):
@@ -252,6 +254,7 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
         elif terms.kind == CASCADE:
             factor = 1.0 / miss
         T_d *= miss
+        # the edges where the density is not negligible, above and below i
         a = _first_at_most(x, m + WIDTH * tau, 0, end)
         b = _first_at_most(x, m - WIDTH * tau, a, end)
         last, first = min(b, d, reach), max(a, d + 1)

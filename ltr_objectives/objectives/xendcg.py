@@ -143,6 +143,7 @@ def _next_term(rho, others, share, first, inverse, part, g):
 
 @kernel
 def _xendcg(first, last, ptr, s, lowered, rng, out):
+    """Write the first term or all three, and the diagonal of the Hessian."""
     longest = longest_list(ptr, first, last)
     rho_, part_, share_, inverse_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
@@ -152,15 +153,18 @@ def _xendcg(first, last, ptr, s, lowered, rng, out):
             continue
         x, rho, part, share, inverse = s[a:b], rho_[:n], part_[:n], share_[:n], inverse_[:n]
         g, h, y = out.grad[a:b], out.hess[a:b], lowered.power[a:b]
+        # the softmax, and the lowered gains
         best, rest = softmax(x, rho)
         unit = 1.0 / lowered.largest[q]
         key = stream(rng.seed, rng.iteration, np.uint64(q))
         sum_ = _lowered(y, key, lowered.random, unit, part)
+        # the first term; the largest share is left out of the sums, because 1 - rho may vanish there
         for i in range(n):
             inverse[i] = 1.0 / (1.0 - rho[i])
         inverse[best] = 0.0
         others = _first_term(rho, 1.0 / sum_, inverse, part, g, h)
         h[best] = rho[best] * rest
+        # the other terms
         if lowered.terms > 1:
             softmax_without(x, rho, rest, best, share)
         term = g[best]
