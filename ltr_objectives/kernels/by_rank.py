@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.pairs import pair_kernel, row_of, run_of
+from ltr_objectives.kernels.pairs import Batch, pair_kernel, row_of, run_of
 from ltr_objectives.kernels.partners import is_sampled, runs
+from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
 from ltr_objectives.kernels.sorting import all_equal
 from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, discounted, restart_swaps, swap_terms
 
@@ -37,7 +38,7 @@ class Ranked(NamedTuple):
 
 
 @kernel
-def _space(n, layers, pairs, rng):
+def _space(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
     """Space for lists of up to n documents."""
     return Ranked(
         np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
@@ -56,7 +57,7 @@ class How(NamedTuple):
 
 
 @inlined
-def _change(d, e, how, r):
+def _change(d, e, how: How, r: Ranked):
     """Return the decrease of the metric if ranks d < e are swapped, times ``factor``; above 0 if d is better."""
     gap = r.g[d] - r.g[e]
     gap = how.cap if gap > how.cap else gap
@@ -65,7 +66,7 @@ def _change(d, e, how, r):
 
 
 @inlined
-def _divided(d, e, how, r):
+def _divided(d, e, how: How, r: Ranked):
     """Return the change divided by the score distance and by the propensity of the better document."""
     m = _change(d, e, how, r)
     distance = 0.01 + abs(r.s[d] - r.s[e]) if how.score_norm else 1.0
@@ -78,7 +79,7 @@ run_of_changes, run_of_divided = run_of(_change), run_of(_divided)
 
 
 @inlined_kernel
-def _add_row(d, end, how, batch, r):
+def _add_row(d, end, how: How, batch: Batch, r: Ranked):
     """Add the pairs of rank d with the ranks d < e < ``end``."""
     if how.divided:
         return row_of_divided(d, d + 1, end, how, batch, r)
@@ -86,7 +87,7 @@ def _add_row(d, end, how, batch, r):
 
 
 @inlined_kernel
-def _add_run(d, e, count, how, batch, r):
+def _add_run(d, e, count, how: How, batch: Batch, r: Ranked):
     """Add the pairs of ranks (d + k, e + k), k < ``count``."""
     if how.divided:
         return run_of_divided(d, e, count, how, batch, r)
@@ -94,7 +95,7 @@ def _add_run(d, e, count, how, batch, r):
 
 
 @kernel
-def _swap_terms(n, terms, batch, pairs, r):
+def _swap_terms(n, terms: Terms, batch: Batch, pairs: Pairs, r: Ranked):
     """Write the terms of all swaps; return the number of first ranks whose pairs with lower ranks can have a weight."""
     scale, ranks = terms.scale[batch.q], min(pairs.truncation, n - 1)
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
@@ -117,7 +118,7 @@ def _exchange(a, b):
 
 
 @inlined_kernel
-def _add_rows(ranks, n, by_run, terms, pairs, how, batch, r):
+def _add_rows(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Batch, r: Ranked):
     """Add the pairs of each of the first ranks with the ranks below; with ``by_run`` only of those that restart.
 
     A rank that restarts has terms V of its own, in W. Afterwards its U and A are 0, so that no run counts it again.
@@ -138,7 +139,7 @@ def _add_rows(ranks, n, by_run, terms, pairs, how, batch, r):
 
 
 @kernel
-def _add_layer(n, terms, batch, s, pairs, rng, r):
+def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, r: Ranked):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
     ranks, norm = _swap_terms(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
     how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
@@ -161,13 +162,13 @@ def _add_layer(n, terms, batch, s, pairs, rng, r):
 
 
 @kernel
-def _draws_at_once(n, layers, pairs, r):
+def _draws_at_once(n, layers: tuple[Terms, ...], pairs: Pairs, r: Ranked):
     """One draw at a time, with all ranks."""
     return 1, n, False
 
 
 @inlined_kernel
-def by_rank(batch, s, layers, pairs, rng, r, out):
+def by_rank(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None, r: Ranked, out: Out):
     """Add the pairs of one list and draw to ``out``; return the sum of |slope|."""
     n, a, total = batch.n, batch.first, 0.0
     ranks = n if pairs.neighbors >= n else min(n, pairs.ordered)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.records import Out
 
 EXACT, DOUBLE, ONES, ABSOLUTE, CLIPPED, GRADIENT, BOUNDED = range(7)
 POLICIES = {
@@ -40,7 +41,7 @@ def _repair(policy, g, h):
 
 
 @kernel
-def finish(first, last, ptr, out, policy, weight, result, finite):
+def finish(first, last, ptr, out: Out, policy, weight, result, finite):
     """Apply ``policy``, multiply gradient and Hessian by ``weight``, write them into ``result``, and zero ``out``.
 
     ``weight`` is by row, or one number for all. ``finite[first]`` says whether all numbers written are finite.

@@ -3,14 +3,15 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
-from ltr_objectives.kernels.sorting import head_order, longest_list, sort_descending, sorter
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.sorting import Sorter, head_order, longest_list, sort_descending, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, discounted
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
 
 @kernel
-def _order_ties(g, ties, n, order, more, r):
+def _order_ties(g, ties, n, order, more, r: Sorter):
     """Reorder each run of equal keys by gain: ascending for the worst case, descending for the best."""
     key, sign = r.key, -1.0 if ties == WORST_TIES else 1.0
     a = 0
@@ -123,7 +124,7 @@ def _scaled(value, scale):
 
 
 @kernel
-def metric_values(first, last, ptr, s, terms, ties, out):
+def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
     """Write the value of each query ``first <= q < last``."""
     longest, w = longest_list(ptr, first, last), terms.discount
     sort, order = sorter(longest), np.empty(longest, np.int64)

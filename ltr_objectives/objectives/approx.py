@@ -20,6 +20,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.records import Out, Terms
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.metrics.average_precision import MAP
@@ -243,7 +244,7 @@ def _first(s, g):
 
 
 @kernel
-def _approx(first, last, ptr, scores, terms, alpha, step, out):
+def _approx(first, last, ptr, scores, terms: Terms, alpha, step, out: Out):
     """Write the derivatives of the metric of soft ranks, and their bound in place of the second ones."""
     longest, kind = longest_list(ptr, first, last), terms.kind
     E, p_, rest_ = np.empty(longest), np.empty(longest), np.empty(longest)

@@ -34,6 +34,7 @@ from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
 from ltr_objectives.kernels.rankings import draws_of
+from ltr_objectives.kernels.records import Out, Rng, Terms
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
@@ -262,7 +263,7 @@ class Scratch(NamedTuple):
 
 
 @inlined_kernel
-def _rows(matrix, i):
+def _rows(matrix: Matrix, i):
     """Return ROWS rows of the matrix, from row i on, where they are not 0."""
     n, K, a, b = matrix.n, matrix.K, matrix.lo[i], matrix.hi[i]
     k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
@@ -270,7 +271,7 @@ def _rows(matrix, i):
 
 
 @inlined
-def _dots(matrix, i, v, out):
+def _dots(matrix: Matrix, i, v, out):
     """Write the products of ROWS rows, from row i on, with ``v``."""
     r0, r1, r2, r3 = _rows(matrix, i)
     v = v[matrix.lo[i] : matrix.hi[i]]
@@ -284,7 +285,7 @@ def _dots(matrix, i, v, out):
 
 
 @inlined
-def _add_rows(matrix, i, f, x, y):
+def _add_rows(matrix: Matrix, i, f, x, y):
     """Add ROWS rows, from row i on, to ``x`` with the factors ``f``, and to ``y`` with the factors ``rho f``."""
     r0, r1, r2, r3 = _rows(matrix, i)
     x, y = x[matrix.lo[i] : matrix.hi[i]], y[matrix.lo[i] : matrix.hi[i]]
@@ -319,7 +320,7 @@ def _fill_row(s, i, tau, row):
 
 
 @kernel
-def _relaxed_sort(s, tau, matrix):
+def _relaxed_sort(s, tau, matrix: Matrix):
     """Fill the matrix, with zeros where ROWS rows at once reach beyond one of them."""
     n, K, lo, hi = len(s), matrix.K, matrix.lo, matrix.hi
     for i in range(n):
@@ -334,7 +335,7 @@ def _relaxed_sort(s, tau, matrix):
 
 
 @kernel
-def _sinkhorn(matrix, how, scratch):
+def _sinkhorn(matrix: Matrix, how: Scaling, scratch: Scratch):
     """Fill the factors; return the last round of V and that of U."""
     n, U, V, X, sums = matrix.n, scratch.U, scratch.V, scratch.X, scratch.x
     U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
@@ -389,7 +390,7 @@ def _slopes_by_gain(kind, g, w, scale, slope):
 
 
 @kernel
-def _through_loss(kind, gain, w, scale, u, v, matrix, scratch):
+def _through_loss(kind, gain, w, scale, u, v, matrix: Matrix, scratch: Scratch):
     """Take the derivatives of minus a metric of ``P gain``, where P is ``u K v``, back to u, v and K."""
     n, by_u, by_v, f, x = len(gain), scratch.by_u, scratch.by_v, scratch.f, scratch.x
     g, slope = scratch.g, scratch.slope
@@ -413,7 +414,7 @@ def _through_loss(kind, gain, w, scale, u, v, matrix, scratch):
 
 
 @inlined_kernel
-def _through_rows(t, matrix, scratch):
+def _through_rows(t, matrix: Matrix, scratch: Scratch):
     """Take the derivatives by ``U[t] = 1 / (K V[t])`` back to V[t] and K."""
     U, V, by_u, f, x = scratch.U, scratch.V, scratch.by_u, scratch.f, scratch.x
     n = matrix.n
@@ -429,7 +430,7 @@ def _through_rows(t, matrix, scratch):
 
 
 @inlined_kernel
-def _through_columns(t, n, scratch):
+def _through_columns(t, n, scratch: Scratch):
     """Take the derivatives by ``V[t] = 1 / (U[t - 1] K)`` back to these column sums and K."""
     V, X, by_column = scratch.V, scratch.X, scratch.by_column
     for j in range(n):
@@ -459,7 +460,7 @@ def _by_scores(s, tau, C0, C1, grad):
 
 
 @kernel
-def _neuralsort(first, last, ptr, scores, terms, how, rng, out):
+def _neuralsort(first, last, ptr, scores, terms: Terms, how: Scaling, rng: Rng | None, out: Out):
     """Write the gradient of a metric of the relaxed sorting, the mean over the draws."""
     longest, draws = longest_list(ptr, first, last), draws_of(rng)
     sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)

@@ -40,6 +40,7 @@ from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
     REACH,
     WIDEST,
+    Placed,
     Strata,
     first_ranks,
     lattice,
@@ -49,7 +50,7 @@ from ltr_objectives.kernels.plackett_luce import (
     shares,
     table_of,
 )
-from ltr_objectives.kernels.records import Out
+from ltr_objectives.kernels.records import Out, Rng
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.metrics import gains
@@ -269,7 +270,7 @@ def _open(curvature, e, rho, sums):
 
 
 @inlined_kernel
-def _placed(how, placed, rho, weight, sums, out):
+def _placed(how: Rewarded, placed: Placed, rho, weight, sums, out: Out):
     """Add the placed documents of one ranking; leave RI, DR, RS, DS, DN DR and DN RI at the last rank in ``sums``."""
     y, e, m, shrink, later = placed.y, placed.e, placed.m, placed.shrink, placed.later
     ranks, curvature, theta, grad, hess = len(y), how.curvature, how.theta, out.grad, out.hess
@@ -304,7 +305,7 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def _narrow(s, how, rho, key, strata, placed, scratch, out):
+def _narrow(s, how: Rewarded, rho, key, strata: Strata, placed: Placed, scratch: Scratch, out: Out):
     """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
     n, rankings, ranks = len(s), len(how.weight), len(placed.u)
     y, e, sums, weight, given = placed.y, placed.e, scratch.sums, how.weight, how.given
@@ -335,7 +336,7 @@ def _narrow(s, how, rho, key, strata, placed, scratch, out):
 
 
 @kernel
-def _wide(s, how, rho, key, strata, placed, scratch, out):
+def _wide(s, how: Rewarded, rho, key, strata: Strata, placed: Placed, scratch: Scratch, out: Out):
     """As ``_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
     n, rankings, open_ = len(s), len(how.weight), placed.open_
     for j in range(rankings):
@@ -354,7 +355,7 @@ def _wide(s, how, rho, key, strata, placed, scratch, out):
 
 
 @kernel
-def _plrank(first, last, ptr, scores, how, rng, out):
+def _plrank(first, last, ptr, scores, how: Rewarded, rng: Rng, out: Out):
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
     sort, order = sorter(longest), np.empty(longest, np.int64)

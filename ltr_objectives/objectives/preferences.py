@@ -10,6 +10,7 @@ from ltr_objectives.checks import Check, check_integer
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
+from ltr_objectives.kernels.records import Out
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
@@ -127,7 +128,7 @@ def _weights(weight: Any, count: int) -> np.ndarray:
 
 
 @kernel
-def _preferences(first, last, ptr, s, pairs, sigma, out):
+def _preferences(first, last, ptr, s, pairs: ByQuery, sigma, out: Out):
     """Add the slope and curve of each given pair."""
     for q in range(first, last):
         if out.skip[q]:

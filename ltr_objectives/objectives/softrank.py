@@ -21,6 +21,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chosen import choose
+from ltr_objectives.kernels.records import Out, Terms
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts
@@ -124,7 +125,7 @@ def _without(pull, miss, p):
 
 
 @kernel
-def _softrank(first, last, ptr, scores, labels, terms, soft, out):
+def _softrank(first, last, ptr, scores, labels, terms: Terms, soft: NormalScores, out: Out):
     """Write the derivatives of expected NDCG, and their absolute sums as Hessian."""
     longest = longest_list(ptr, first, last)
     sigma, c, miss, most, grad, hess = soft.sigma, soft.c, soft.miss, soft.most, out.grad, out.hess

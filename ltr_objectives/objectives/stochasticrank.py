@@ -40,7 +40,7 @@ from ltr_objectives.checks import Check, check_not_negative, check_positive, one
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
-from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.records import Out, Rng, Terms
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
@@ -224,7 +224,7 @@ def scratch_for(n):
 
 
 @kernel
-def add_conditional(gain, scale, terms, sigma, z, eps, r):
+def add_conditional(gain, scale, terms: Terms, sigma, z, eps, r: Scratch):
     """Add the estimates of one query and one noise vector to ``r.slope``, ``r.bend`` and ``r.size``.
 
     They are ``dl/dz``, ``d2l/dz2`` and ``sum_j |Delta_ij| phi(x_j) / tau``, which is at least ``|dl/dz_i| / tau``.
@@ -293,7 +293,7 @@ def make_scale_free(s, sfa, nu, grad):
 
 
 @kernel
-def _conditional_gradients(first, last, ptr, s, layers, smooth, rng, out):
+def _conditional_gradients(first, last, ptr, s, layers: tuple[Terms, ...], smooth: Smooth, rng: Rng, out: Out):
     """Gradient and Hessian of the loss -l(z - mu sigma y)."""
     longest = longest_list(ptr, first, last)
     r = scratch_for(longest)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ltr_objectives.checks import Check, check_choice, check_integer, one_of
 from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels.records import Out, Rng
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.softmax import softmax, softmax_without
 from ltr_objectives.kernels.sorting import longest_list
@@ -142,7 +143,7 @@ def _next_term(rho, others, share, first, inverse, part, g):
 
 
 @kernel
-def _xendcg(first, last, ptr, s, lowered, rng, out):
+def _xendcg(first, last, ptr, s, lowered: Lowered, rng: Rng, out: Out):
     """Write the first term or all three, and the diagonal of the Hessian."""
     longest = longest_list(ptr, first, last)
     rho_, part_, share_, inverse_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
