@@ -105,7 +105,7 @@ def report(
         values = {key: v for part in parts.values() for key, v in part.items()}
         kinds = {key[0]: kind for kind, part in parts.items() if kind for key in part}
         table, objectives = lead(values, kinds, defaults), by_objective(values, kinds)
-        need = "native objectives, and what objective_for names for a metric, such as yetiloss:gap for map"
+        need = "native objectives, and what objective_for names for a metric, such as yetiloss:ndcg for map"
         require(not table.empty, f"the studies need {need}")
         write_csv(table, out / "lead.csv")
         write_csv(objectives, out / "objectives.csv")

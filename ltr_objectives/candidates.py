@@ -24,7 +24,7 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
 
     >>> from ltr_objectives import get_metric
     >>> list(ours_for(get_metric("map")))
-    ['yetiloss:gap', 'yetiloss:map', 'yetiloss:ndcg@10', 'lambdamart:ndcg', 'queryrmse']
+    ['yetiloss:ndcg', 'yetiloss:map', 'yetiloss:ndcg@10', 'yetiloss:gap', 'lambdamart:ndcg', 'queryrmse']
     >>> list(ours_for(get_metric("ndcg@10[revenue]")))
     ['yetiloss:ndcg[revenue]', 'yetiloss:ndcg@10[revenue]', 'yetiloss:gap[revenue]', 'lambdamart:ndcg[revenue]', \
 'queryrmse[revenue]']

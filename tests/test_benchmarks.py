@@ -238,8 +238,8 @@ def test_incomplete_sets_are_left_out_and_pooling_takes_objectives_of_all_sets()
 
 def named_values(metrics=("map", "auc")):
     rng, found = np.random.default_rng(0), {}
-    shifts = {"lambdarank": 0.0, "rank_xendcg": 0.1, lead.ON_VALI: 0.05, "yetiloss:gap": 0.15, "yetiloss:{metric}": 0.2,
-              "queryrmse": -0.1}  # fmt: skip
+    shifts = {"lambdarank": 0.0, "rank_xendcg": 0.1, lead.ON_VALI: 0.05, "yetiloss:ndcg": 0.15,
+              "yetiloss:{metric}": 0.2, "queryrmse": -0.1}  # fmt: skip
     for data, n in zip(SETS, (50, 30, 100), strict=True):
         base = rng.random(n)
         for label, shift in shifts.items():
@@ -260,8 +260,8 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     assert lead.lead(mixed)["queries"].tolist() == [80]  # metrics that differ in the threshold are pooled
     table = lead.lead(values).set_index(["data", "metric"])
     row = table.loc["real data", "map"]
-    ours, chosen = pooled(values, "yetiloss:gap", lead.ON_VALI, sets=SETS[:2])
-    assert row[["ours", "queries"]].tolist() == ["yetiloss:gap", 80]
+    ours, chosen = pooled(values, "yetiloss:ndcg", lead.ON_VALI, sets=SETS[:2])
+    assert row[["ours", "queries"]].tolist() == ["yetiloss:ndcg", 80]
     assert (row["difference"], row["se"]) == pytest.approx(((ours - chosen).mean(), stats.sem(ours - chosen)))
     first, second = (ours - chosen)[:50], (ours - chosen)[50:]
     assert row["by_set"] == pytest.approx((first.mean() + second.mean()) / 2)
@@ -295,7 +295,7 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
 
 
 def gaps(values):
-    for metric, ours in (("map", "yetiloss:gap"), ("auc", "yetiloss:{metric}")):
+    for metric, ours in (("map", "yetiloss:ndcg"), ("auc", "yetiloss:{metric}")):
         found = [[values[data, "lightgbm", label, metric] for data in SETS[:2]] for label in (ours, lead.ON_VALI)]
         yield np.concatenate(found[0]) - np.concatenate(found[1])
 
@@ -306,7 +306,7 @@ def test_seeds_have_a_standard_error_of_their_own():
         ours = np.array(([0.5, 0.7], [0.6 - 0.1 * fold] * 2)[seed])
         native = np.array(([0.4, 0.4], [0.1, 0.1])[seed])
         lines += [("set", fold, seed, "lightgbm", label, "map", 0.5, values)
-                  for label, values in (("yetiloss:gap", ours), ("lambdarank", native))]  # fmt: skip
+                  for label, values in (("yetiloss:ndcg", ours), ("lambdarank", native))]  # fmt: skip
     frame = pd.DataFrame(lines, columns=["data", "fold", "seed", "library", "label", "metric", "vali", "values"])
     [row] = lead.over_seeds(frame).to_dict("records")
     by_seed = np.array([[0.2, 0.5], [0.2, 0.4]])  # mean gaps, by fold
@@ -314,9 +314,9 @@ def test_seeds_have_a_standard_error_of_their_own():
     assert row["over_queries"] == pytest.approx(stats.sem([0.3, 0.4, 0.25, 0.35]))
     assert lead.over_seeds(frame[frame["seed"] == 0]).empty
     assert lead.over_seeds(frame.drop(index=0)).empty  # a training failed
-    both = pd.concat([frame, frame[frame["label"] == "yetiloss:gap"].assign(label="yetiloss:{metric}")])
-    [same] = lead.over_seeds(both.assign(metric="gap")).to_dict("records")  # for which our names give either
-    assert same == row | {"metric": "gap"}
+    both = pd.concat([frame, frame[frame["label"] == "yetiloss:ndcg"].assign(label="yetiloss:{metric}")])
+    [same] = lead.over_seeds(both.assign(metric="ndcg")).to_dict("records")  # for which our names give either
+    assert same == row | {"metric": "ndcg"}
 
 
 def test_objectives_chosen_on_vali_are_compared_on_both_sides_and_each_of_ours_over_the_libraries():

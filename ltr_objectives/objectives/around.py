@@ -92,7 +92,7 @@ class UnitHessian(Wrapper):
     :class:`Mixture` takes. Around :class:`Subsample` the mean is over all queries. The constant cancels in a Newton
     step :math:`g / h`, but not in ``reg_lambda`` or ``min_child_weight``. As for squared error, ``reg_lambda=50`` then
     counts as much as 50 documents, and ``min_child_weight=1`` as one. Hessians of objectives otherwise differ by
-    factors of thousands: a document has about 0.1 in ``YetiLoss("ndcg@10")``, 20 in ``RankNet()``, and 1/n in
+    factors of thousands: a document has about 0.05 in ``YetiLoss("ndcg@10")``, 20 in ``RankNet()``, and 1/n in
     ``XENDCG()``, with n documents in the list.
 
     In a training by several workers each worker computes the constant from its own rows.
