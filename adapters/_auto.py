@@ -71,7 +71,7 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
         'callbacks= belong to one training, and objective="auto" runs several; train the chosen objective_ with them',
     )
     check_comparable(metric, part.queries, f"eval_set[{len(run.evals) - 1}], by which objective='auto' chooses")
-    weight = None if metric.query_weights == "ignore" else part.queries.weight_by_query
+    weight = metric.weight_by_query(part.queries)
     natives = natives_for(library.name, metric)
     candidates: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
 

@@ -73,7 +73,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     dask_group(qid)
     columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
     values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])
-    weights = None if weight is None else np.concatenate([w for _, w in values])
+    weights = np.concatenate([w for _, w in values])
     return chosen.average(*chosen.sums(np.concatenate([v for v, _ in values]), weights))
 
 
@@ -103,7 +103,9 @@ def _values(chosen: Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -
     if len(qid) == len(scores) == 0:
         return np.empty(0), np.empty(0)
     queries = Queries(y, qid=qid, weight=weight)
-    return chosen.values(queries, to_numpy(scores, "scores").reshape(-1)), queries.weight_by_query
+    weights = chosen.weight_by_query(queries)
+    values = chosen.values(queries, to_numpy(scores, "scores").reshape(-1))
+    return values, np.ones(len(queries)) if weights is None else weights
 
 
 def _columns(**given: Any) -> list[list[Any]]:

@@ -375,7 +375,7 @@ class XGBoostMetric(MetricCallable):
             queries, s = self.queries(*_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
             n_threads = LIBRARY.n_threads(params, self.n_threads)
             values = [(m, m.values(queries, s, n_threads=n_threads)) for m in self.metrics]
-            return np.array([m.sums(v, queries.weight_by_query) for m, v in values])
+            return np.array([m.sums(v, m.weight_by_query(queries)) for m, v in values])
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
             found = self.means(self.queries(*_unpack(data)), predictions, params)

@@ -19,7 +19,7 @@ from ltr_objectives.evaluation import evaluate
 from ltr_objectives.exposure import evaluate_exposure
 from ltr_objectives.metrics.average_precision import GAP, MAP
 from ltr_objectives.metrics.base import Metric, get_metric
-from ltr_objectives.metrics.binary import AUC, RBP, Precision, Recall
+from ltr_objectives.metrics.binary import AUC, GAUC, RBP, Precision, Recall, RPrecision
 from ltr_objectives.metrics.cascade import ERR, MRR, Hit, PFound
 from ltr_objectives.metrics.correlation import Spearman
 from ltr_objectives.metrics.items import evaluate_items
@@ -54,11 +54,11 @@ from ltr_objectives.trec import to_qrels, to_run
 __version__ = "0.2.0"
 
 __all__ = [
-    "AUC", "DCG", "ERR", "GAP", "MAP", "MRR", "NDCG", "RBP", "RMSE", "XENDCG", "ApproxMAP", "ApproxMRR",
+    "AUC", "DCG", "ERR", "GAP", "GAUC", "MAP", "MRR", "NDCG", "RBP", "RMSE", "XENDCG", "ApproxMAP", "ApproxMRR",
     "ApproxNDCG", "ExpDCG", "FairExposure", "Hinge", "Hit", "LTRError", "LTRWarning", "LambdaLoss",
     "LambdaMART", "Langevin", "ListMLE", "ListNet", "Metric", "Mixture", "NeuralNDCG", "NeuralSort", "Objective",
-    "Ordinal", "PFound", "PLRank", "Precision", "Preferences", "Queries", "QueryRMSE", "RankNet", "Recall",
-    "Report", "SoftRank", "Spearman", "StochasticRank", "Subsample", "UnitHessian",
+    "Ordinal", "PFound", "PLRank", "Precision", "Preferences", "Queries", "QueryRMSE", "RPrecision", "RankNet",
+    "Recall", "Report", "SoftRank", "Spearman", "StochasticRank", "Subsample", "UnitHessian",
     "YetiLoss", "YetiRank", "check_metric", "check_objective", "compare_scores", "evaluate", "evaluate_exposure",
     "evaluate_items", "get_metric", "get_objective", "metric_names", "objective_for", "objective_names", "report",
     "to_qrels", "to_run",

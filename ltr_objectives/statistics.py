@@ -232,7 +232,7 @@ def compare_scores(
         chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
         for scores in (scores_a, scores_b)
     )
-    of = None if chosen.query_weights == "ignore" else queries.weight_by_query
+    of = chosen.weight_by_query(queries)
     mean_a, mean_b = (chosen.average(*chosen.sums(values, of)) for values in (a, b))
     gap, weights = a - b, of
     count = int(np.count_nonzero(shares(gap, of)))

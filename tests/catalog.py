@@ -19,7 +19,7 @@ LARGEST_SEED = 2**64 - 1
 
 def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
     whole = () if cls.cutoff == "required" else (cls(),)
-    if cls.cutoff == "none":
+    if cls.cutoff in ("none", "query"):
         some = (cls(ties="worst"), cls(ties="best"), cls(ties="input", empty=0.5))
     else:
         some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
@@ -47,6 +47,7 @@ MORE = {
     ),
     "precision": ({"threshold": 1.0, "short_lists": "shrink"},),
     "auc": ({"threshold": 1.0},),
+    "rprec": ({"threshold": 1.0},),
     "mrr": ({"k": 4, "threshold": 1.0},),
     "hit": ({"threshold": 1.0},),
     "rbp": ({"k": 4, "threshold": 1.0, "patience": 0.5},),
@@ -61,8 +62,9 @@ MORE = {
 LEAST = {"spearman": -1.0}  # the smallest possible value; 0 for all others
 METRICS = {name: _metric_examples(Metric.named[name]) for name in registry.metric_names()}
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
-EVERY_LEARNED = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
-SOME_LEARNED = [examples[0] for examples in METRICS.values()]
+LEARNED = {name: examples for name, examples in METRICS.items() if name != "rprec"}
+EVERY_LEARNED = [metric for examples in LEARNED.values() for metric in examples if metric.ties == "average"]
+SOME_LEARNED = [examples[0] for examples in LEARNED.values()]
 
 _OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and the options beside them
     "lambdamart": (EVERY_LEARNED, {}),

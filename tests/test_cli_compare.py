@@ -153,7 +153,7 @@ def test_letor_text_and_tables_give_the_same_and_weights_count():
     weighted, trial = replace(DATA, weight=np.where(DATA.qid % 2, 1.0, 3.0)), Trial("lightgbm", "yetiloss:map", BUDGET)
     results = [run_trial(trial, split.of(weighted), [get_metric("map")]) for split in cross_validation(DATA, 3, 0)]
     values, weights = (
-        np.concatenate(found) for found in zip(*((r.values["map"], r.weight) for r in results), strict=True)
+        np.concatenate(found) for found in zip(*((r.values["map"], r.weights["map"]) for r in results), strict=True)
     )
     found = row(compare(*LIGHTGBM, "--weight", "weight"), "yetiloss:map")
     assert found["mean"] == pytest.approx(np.average(values, weights=weights), abs=1e-9)

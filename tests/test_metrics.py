@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xgboost
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
 from ltr_objectives import (
     NDCG,
@@ -53,7 +54,7 @@ def test_neither_threads_nor_the_order_of_rows_change_values(any_metric, rng):
     scores = np.round(rng.normal(size=group.sum()), 1)
     one = any_metric.per_query(scores, labels, group, n_threads=1)
     for threads in (2, 4):
-        assert np.array_equal(one, any_metric.per_query(scores, labels, group, n_threads=threads))
+        assert np.array_equal(one, any_metric.per_query(scores, labels, group, n_threads=threads), equal_nan=True)
     if any_metric.ties != "input":
         rows = np.concatenate([a + rng.permutation(n) for a, n in zip(np.cumsum(group) - group, group, strict=True)])
         other = any_metric.per_query(scores[rows], labels[rows], group)
@@ -137,6 +138,20 @@ def test_exponential_gains_of_amounts_are_warned_of_once(reads):
     read(Queries([31.0, 0.0], [2]))
     evaluate(type("Own", (NDCG,), {"gain": lambda self, labels: np.log1p(labels)})(), [0.0, 1.0], [400.0, 12.5], [2])
     evaluate("ndcg(gain_type=linear)", [0.0, 1.0], [400.0, 12.5], [2])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gauc_is_the_mean_of_auc_over_impressions_of_users_with_both_classes(weighted, rng):
+    scores, labels, group = data(0, binary=True)
+    weight = rng.uniform(0.2, 3, len(labels)) if weighted else np.ones(len(labels))
+    user = np.repeat(np.arange(len(group)), group)
+    rows = [user == u for u in range(len(group)) if len(set(labels[user == u])) == 2]
+    values = [roc_auc_score(labels[of], scores[of]) for of in rows]
+    expected = np.average(values, weights=[weight[of].sum() for of in rows])
+    assert evaluate("gauc", scores, labels, group, weight if weighted else None) == pytest.approx(expected)
+
+
+# rank correlations
 
 
 @pytest.mark.parametrize("make", [LambdaMART, StochasticRank])
@@ -238,7 +253,7 @@ def trec_eval_value(metric, scores, labels, group):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     name, _, k = metric.partition("@")
     theirs = {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank", "precision": "P", "recall": "recall",
-              "hit": "success"}[name]  # fmt: skip
+              "hit": "success", "rprec": "Rprec"}[name]  # fmt: skip
     asked = f"{theirs}_cut.{k}" if k and name in ("ndcg", "map") else f"{theirs}.{k}" if k else theirs
     qrels, run = {}, {}
     for q, (s, y) in enumerate(lists(scores, labels, group)):
@@ -260,7 +275,7 @@ CASES = [
         (catboost_value, "err err@3 pfound pfound@3", {"probability": True}),
         (sklearn_value, "ndcg ndcg@3 dcg dcg@3", {}),
         (sklearn_value, "auc", {"binary": True}),
-        (trec_eval_value, "ndcg ndcg@5 map map@5 mrr precision@5 precision@20 recall@5 hit@1 hit@5", {}),
+        (trec_eval_value, "ndcg ndcg@5 map map@5 mrr rprec precision@5 precision@20 recall@5 hit@1 hit@5", {}),
     )
     for metric in metrics.split()
 ]

@@ -7,6 +7,7 @@ from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.sorting import Sorter, head_order, longest_list, sort_descending, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, discounted
 
+RELEVANT = 6  # beside the families of swaps, and not learned: the scale is one over a cutoff
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
 
@@ -147,6 +148,10 @@ def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
             value = _cascade(key, g, w, n, average, more)
         elif terms.kind == AVERAGE:
             value = _average(key, g, w, n, average)
+        elif terms.kind == RELEVANT:
+            more[:n] = 0.0
+            more[: np.intp(np.rint(1.0 / terms.scale[q]))] = 1.0
+            value = _linear(key, g, more, n, average)
         else:
             raise ValueError("unknown kind")
         out[q] = terms.offset[q] + _scaled(value, terms.scale[q])

@@ -14,11 +14,12 @@ from ltr_objectives.goals import check_goal, split_goal, with_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
+from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, RELEVANT, WORST_TIES, metric_values
 from ltr_objectives.language import metric_text, read_values, split_list, split_metric
 from ltr_objectives.queries import Labels, Queries
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
+LEARNED = LINEAR, CASCADE, AVERAGE  # the kinds whose changes kernels know, so that objectives train for them
 LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to the sum without its weight
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
@@ -44,8 +45,9 @@ class Metric(Extensible, abc.ABC):
         order of the rows. "worst" ranks the less relevant document first, "best" the more relevant one.
     empty : float or "skip"
         The value of a query without a relevant document. With "skip" it is NaN, and the mean leaves the query out.
-    query_weights : "mean", "relevant" or "ignore"
-        "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same. "relevant" is
+    query_weights : "mean", "rows", "relevant" or "ignore"
+        "mean" weighs a query by the mean weight of its rows, "rows" by their sum, which is their number if they have no
+        weights; "ignore" weighs all queries the same. "relevant" is
         "mean", but a query without a relevant document adds ``empty`` to the sum without its weight, as in the NDCG of
         LightGBM and XGBoost: its own value is ``empty`` over its weight, or over 2^-500 if that is 0.
     goal : str, optional
@@ -70,13 +72,13 @@ class Metric(Extensible, abc.ABC):
         "k": optional(check_integer),
         "ties": one_of(*TIES),
         "empty": _check_empty,
-        "query_weights": one_of("mean", "relevant", "ignore"),
+        "query_weights": one_of("mean", "rows", "relevant", "ignore"),
         "goal": optional(lambda name, goal: check_goal(goal)),
     }
     kind: ClassVar[int]
     only_evaluated: ClassVar[bool] = False  # lower is better, and nothing trains for it
     maximum: ClassVar[float | None] = 1.0
-    cutoff: ClassVar[str] = "optional"  # or "required", or "none"
+    cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
     _beyond_limit: ClassVar[str] = "map the labels first"  # what to do with labels above label_limit
     _not_read: ClassVar[dict[str, str]] = {
@@ -88,7 +90,7 @@ class Metric(Extensible, abc.ABC):
         object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
         super().__post_init__()
         require(hasattr(self, "kind") or self.only_evaluated, f"{self.name} has no kind; write kind, such as LINEAR")
-        require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
+        require(self.cutoff not in ("none", "query") or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
             f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
@@ -163,6 +165,7 @@ class Metric(Extensible, abc.ABC):
             LINEAR: (gain >= 0, "not negative"),
             CASCADE: ((gain >= 0) & (gain <= 1), "a probability"),
             AVERAGE: ((gain == 0) | (gain == 1), "0 or 1"),
+            RELEVANT: ((gain == 0) | (gain == 1), "0 or 1"),
         }[self.kind]
         good &= np.isfinite(gain)
         at = int(np.argmin(good))
@@ -215,7 +218,7 @@ class Metric(Extensible, abc.ABC):
         """The mean over queries, weighted as ``query_weights`` says."""
         queries = queries.of(self.goal)
         values = self.values(queries, scores, n_threads=n_threads)
-        return self.average(*self.sums(values, queries.weight_by_query))
+        return self.average(*self.sums(values, self.weight_by_query(queries)))
 
     def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
         """True if the best and the worst order of the documents have the same value."""
@@ -224,9 +227,16 @@ class Metric(Extensible, abc.ABC):
         best, worst = (self.values(queries, scores, n_threads=n_threads) for scores in (gain, -gain))
         return np.allclose(best, worst, 1e-12, 1e-12, equal_nan=True)
 
+    def weight_by_query(self, queries: Queries) -> np.ndarray | None:
+        """The weight of each query in the mean; None if all count the same."""
+        weight = queries.weight_by_query
+        if self.query_weights == "rows":
+            return np.diff(queries.ptr) * (1.0 if weight is None else weight)
+        return None if self.query_weights == "ignore" else weight
+
     def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
         """Over the queries that are not skipped: the weighted sum of their values, and the sum of their weights."""
-        if weight is None or self.query_weights == "ignore":
+        if weight is None:
             weight = np.ones(len(values))
         counted = ~np.isnan(values)
         factor = np.where(weight > 0, weight, LEAST_WEIGHT) if self.query_weights == "relevant" else weight
@@ -338,6 +348,8 @@ def get_metrics(
 def metric_to_learn(metric: str | Metric) -> Metric:
     """The metric of an objective, which reads the labels of the objective."""
     found = get_metric(metric)
+    trained = getattr(found, "kind", LINEAR) in LEARNED
+    require(trained, f"no objective trains for {found.name}; take another metric, such as 'map' or 'spearman'")
     require(
         found.goal is None,
         f"metric={str(found)!r}: an objective names the labels that it reads, not its metric; as text put the goal at "

@@ -8,6 +8,7 @@ import numpy as np
 from ltr_objectives.checks import Check, check_fraction, check_number, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
+from ltr_objectives.kernels.values import RELEVANT
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
@@ -104,6 +105,35 @@ class Recall(Binary, text="recall"):
 
 
 @dataclass(frozen=True)
+class RPrecision(Binary, text="rprec"):
+    r"""Share of relevant documents among the first :math:`R`, where the query has :math:`R` relevant documents.
+
+    No objective trains for it; those for :class:`MAP` are the nearest. It is the ``Rprec`` of trec_eval.
+
+    Parameters
+    ----------
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> float(RPrecision().per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
+    0.5
+    """
+
+    cutoff: ClassVar[str] = "query"
+    kind: ClassVar[int] = RELEVANT
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
+
+    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        return gains.reciprocal(np.add.reduceat(gain, queries.ptr[:-1]))
+
+    def reference(self, labels: np.ndarray) -> float:
+        found = labels > self.threshold
+        return float(found[: found.sum()].mean()) if found.any() else float(self.empty)
+
+
+@dataclass(frozen=True)
 class AUC(Binary, text="auc"):
     r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
 
@@ -143,7 +173,35 @@ class AUC(Binary, text="auc"):
     def reference(self, labels: np.ndarray) -> float:
         found = labels > self.threshold
         pairs = [(i, j) for i in np.flatnonzero(found) for j in np.flatnonzero(~found)]
-        return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)
+        return (
+            sum(i < j for i, j in pairs) / len(pairs) if pairs else float(0.0 if self.empty == "skip" else self.empty)
+        )
+
+
+@dataclass(frozen=True)
+class GAUC(AUC, text="gauc"):
+    r"""AUC by user, the query, in the mean weighted by impressions, which are its rows.
+
+    Zhou et al., "Deep Interest Network for Click-Through Rate Prediction", KDD 2018, section 6.2. Users with only
+    clicks or without clicks are left out. Rows count with their weights: for a mean weighted by clicks give each row
+    the share of clicks of its user as its weight.
+
+    Parameters
+    ----------
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> from ltr_objectives import evaluate
+    >>> evaluate(["auc", "gauc"], [3.0, 2.0, 1.0, 2.0, 1.0], [1, 0, 0, 0, 1], group=[3, 2])
+    {'auc': 0.5, 'gauc': 0.6}
+    """
+
+    empty: float | str = "skip"
+    query_weights: str = "rows"
+
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {}
 
 
 @dataclass(frozen=True)

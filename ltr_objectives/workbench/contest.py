@@ -94,10 +94,10 @@ def table_of(
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}
     kept = {key: [max(of_fold, key=lambda each: each.vali) for of_fold in found[key]] for key in found}
-    of_folds = [result.weight for result in next(iter(kept.values())) if result.weight is not None]
-    weights = np.concatenate(of_folds) if of_folds else None
+    folds = next(iter(kept.values()))
     for library, metric in product(dict.fromkeys(library for library, _ in found), metrics):
-        weight = None if metric.query_weights == "ignore" else weights
+        of_folds = [weight for result in folds if (weight := result.weights[str(metric)]) is not None]
+        weight = np.concatenate(of_folds) if of_folds else None
         own = {objective: results for (of, objective), results in kept.items() if of == library}
         values = {o: np.concatenate([r.values[str(metric)] for r in results]) for o, results in own.items()}
         for row in contest_table(values, weight, reference, [o for o in own if LIBRARIES[library].knows(o)]):

@@ -51,7 +51,7 @@ class Result(NamedTuple):
 
     trial: Trial
     values: dict[str, np.ndarray]  # by metric, of each test query; NaN without a value
-    weight: np.ndarray | None  # of each test query
+    weights: dict[str, np.ndarray | None]  # by metric, of each test query in the mean
     vali: float  # the first metric, at the rounds kept
     rounds: int
     seconds: float
@@ -70,7 +70,8 @@ def run(trial: Trial, fold: RankingFold, metrics: Sequence[Metric]) -> Result:
     curve = ranker.evals_result_["validation_0"][str(metrics[0])]
     queries, scores, rounds = queries_of(fold.test), ranker.predict(fold.test.X), ranker.best_iteration_
     values = {str(m): m.values(queries, scores, n_threads=trial.budget.threads) for m in metrics}
-    return Result(trial, values, queries.weight_by_query, curve[rounds - 1], rounds, seconds, curve)
+    weights = {str(m): m.weight_by_query(queries) for m in metrics}
+    return Result(trial, values, weights, curve[rounds - 1], rounds, seconds, curve)
 
 
 def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Sequence[Metric]) -> tuple[Any, float]:

@@ -46,7 +46,7 @@ class Lists(NamedTuple):
         """Return the mean over queries, or over rows of errors by row."""
         if self.retrieved is None:
             return metric.mean(self.queries, self.scores)
-        return metric.average(*metric.sums(self.values(metric)))
+        return metric.average(*metric.sums(self.values(metric), metric.weight_by_query(self.queries)))
 
 
 def read_data(option: str, path: Path, columns: Columns, *, features: bool = True, unjudged: bool = False) -> Table:
