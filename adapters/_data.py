@@ -21,7 +21,7 @@ from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of
 from ltr_objectives.adapters._tables import Part, is_frame, is_pool
 from ltr_objectives.checks import check_list
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
 
 Named = tuple[str, Any]  # an argument of fit
@@ -101,6 +101,7 @@ def read_part(
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
     require(group is not None or qid is not None, LOST)
+    _warn_of_other_orders(table, group, y=y, qid=qid, sample_weight=weight)
     given = vector("labels", _of_a_column(y))
     require(table.shape[0] == len(given), f"X has {table.shape[0]} rows, but y has {len(given)}")
     stored = _as_stored(given)
@@ -114,6 +115,22 @@ def read_part(
     refuse_merged(given, queries.ptr)
     start = None if margin is None else _read_margin(margin, queries.rows)
     return Part(table, queries, stored, start, column is not None)
+
+
+def _warn_of_other_orders(X: Any, group: Any, **by_row: Any) -> None:
+    """Warn of a Series whose index shows that its entries are in another order than the rows of ``X``."""
+    for name, values in by_row.items() if is_frame(X) else ():
+        index = values.index if hasattr(values, "iloc") else X.index
+        if not index.equals(X.index) and len(index) == len(X) and index.isin(X.index).all():
+            warn(
+                f"{name} has the index of X in another order, but entries belong to rows by their position; reorder "
+                f"it, as in {name}.loc[X.index], or if it is right as it is, pass {name}.to_numpy()"
+            )
+    if getattr(group, "name", None) == "count" and np.ptp(group) > 0 and (np.diff(group) <= 0).all():
+        warn(
+            "group is counted by value_counts(), largest query first, but sizes must be in the order of the rows; "
+            "pass table.groupby('query', sort=False).size(), or the ids as qid="
+        )
 
 
 def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None]) -> Part:

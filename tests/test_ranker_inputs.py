@@ -45,8 +45,8 @@ def swapped(values):
 
 
 def as_series(values):
-    """The numbers with an index that is not their order."""
-    return pandas.Series(values, index=np.arange(len(values))[::-1])
+    """The numbers with an index of their own."""
+    return pandas.Series(values, index=np.arange(len(values))[::-1] + 0.5)
 
 
 FORMS = {  # of the table, and of all other arrays

@@ -4,6 +4,7 @@ import warnings
 
 import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
 from catalog import ONE_OF_EACH, PATHS
 from packaging.version import Version
@@ -167,3 +168,21 @@ def test_auto_says_that_only_native_objectives_are_left():
     assert isinstance(made.objective_, str)
     assert "no objective of ours" in first
     assert "0 of" in second
+
+
+@libraries
+def test_series_in_another_order_than_the_table(library):
+    def texts(group, **other):
+        given = {"y": pd.Series(Y), "sample_weight": pd.Series(Y + 1), **other}
+        fit = ranker(library, n_estimators=1).fit
+        return " ".join(str(each.message) for each in warnings_of(lambda: fit(table, group=group, **given)))
+
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    assert "order" not in texts(GROUP)
+    for name, values in {"y": Y, "sample_weight": Y + 1}.items():
+        assert f"{name} has the index of X in another order" in texts(GROUP, **{name: pd.Series(values)[::-1]})
+        assert "order" not in texts(GROUP, **{name: pd.Series(values)[::-1].to_numpy()})
+        assert "order" not in texts(GROUP, **{name: pd.Series(values).set_axis(np.arange(4000)[::-1] + 1)})
+    query = pd.Series(np.repeat([0, 1, 2], [30, 70, 3900]))
+    assert "counted by value_counts()" in texts(query.value_counts())
+    assert "order" not in texts(query.value_counts(sort=False))
