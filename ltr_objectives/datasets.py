@@ -1,9 +1,10 @@
-"""Ranking data: a small example, generated in the shape of MSLR-WEB, or read from LETOR files."""
+"""Ranking data: a small example, generated in the shape of MSLR-WEB, or read from tables and LETOR files."""
 
 from ltr_objectives.workbench.data import (
     MSLR_SHARES,
     RankingData,
     RankingFold,
+    from_table,
     load_letor,
     make_ranking,
     make_ranking_fold,
@@ -14,6 +15,7 @@ __all__ = [
     "MSLR_SHARES",
     "RankingData",
     "RankingFold",
+    "from_table",
     "load_example",
     "load_letor",
     "make_ranking",

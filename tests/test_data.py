@@ -11,13 +11,16 @@ import urllib.error
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from examples import movielens_archive
 
 from benchmarks import movielens
 from benchmarks.movielens import fetch_movielens
 from ltr_objectives import LTRError, evaluate, evaluate_items, to_qrels, to_run
-from ltr_objectives.datasets import load_letor, make_ranking, make_ranking_fold
+from ltr_objectives.datasets import from_table, load_letor, make_ranking, make_ranking_fold
 from ltr_objectives.workbench.data import MSLR_SHARES
 
 ROWS = "2 qid:7 1:0.5 3:1.25 # docid = GX-1 inc = 1\n0 qid:7 2:-3\n# a line of its own\n1 qid:3 1:1e-3\n"
@@ -55,6 +58,21 @@ def test_grades_agree_with_relevance_as_far_as_asked_and_noise_hides_them():
     assert abs(overlap[2]) < 0.3  # the two functions may share features
     default, noisy = (make_ranking(200, 1, features=20, noise=noise).y for noise in (1.1, 5.0))
     assert np.corrcoef(whole.y, default)[0, 1] > np.corrcoef(whole.y, noisy)[0, 1] + 0.2
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize("as_id", [int, float, str])
+def test_a_table_becomes_whole_queries_whose_index_leads_back(form, as_id, rng):
+    table = pd.DataFrame({"x": np.arange(60.0), "q": rng.integers(0, 9, 60).astype(as_id), "w": rng.random(60)})
+    table = table.assign(y=table.x % 3)
+    data = from_table(form(table), label="y", qid="q", weight="w")
+    assert [*data.X] == ["x"]
+    found = data.X.assign(q=data.qid, w=data.weight, y=data.y)
+    pd.testing.assert_frame_equal(found.sort_index(), table, check_dtype=False)
+    assert [*dict.fromkeys(data.qid)] == [*dict.fromkeys(table.q)]
+    assert np.array_equal(np.repeat([*dict.fromkeys(table.q)], data.group), data.qid)
+    assert found.groupby("q").x.apply(lambda x: x.is_monotonic_increasing).all()
+    assert from_table(form(table), label="y", qid="q").weight is None
 
 
 def test_queries_are_selected_whole_and_data_pickle():

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_integer
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.kernels.threads import chunk_bounds
+from ltr_objectives.queries import ids_of, sizes_of, vector
 from ltr_objectives.workbench.letor import dense, find_parts, parse
 
 MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
@@ -24,7 +25,7 @@ class RankingData:
     Attributes
     ----------
     X : float32 array of shape (rows, features)
-        One row for each document. A DataFrame if the command line read Parquet or CSV.
+        One row for each document. A DataFrame if the source is a table.
     y : float32 array of shape (rows,)
         Labels; higher is more relevant.
     group : int64 array of shape (queries,)
@@ -188,6 +189,57 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     data = make_ranking(sum(queries), seed, **options)
     train, vali, test = np.split(np.arange(sum(queries)), np.cumsum(queries)[:2])
     return RankingFold(data.select(train), data.select(vali), data.select(test))
+
+
+def from_table(table: Any, *, label: str, qid: str, weight: str | None = None) -> RankingData:
+    """Bring the rows of each query of a table together, and separate labels, ids and weights from the features.
+
+    Parameters
+    ----------
+    table : DataFrame or Table
+        Of pandas, polars or pyarrow, with rows in any order.
+    label : str
+        The column of labels.
+    qid : str
+        The column of query ids: numbers or text.
+    weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    RankingData
+        ``X`` is a DataFrame of pandas with all other columns, and with the index of the table, by which scores find
+        their rows again. Queries are in the order in which the table names them first, rows of a query in the order of
+        the table.
+
+    Raises
+    ------
+    LTRError
+        For columns that do not exist, labels or weights that are not numbers, and rows without a query id.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"shop": ["b", "a", "b"], "price": [3.0, 2.0, 1.0], "clicked": [0, 1, 1]})
+    >>> data = from_table(table, label="clicked", qid="shop")
+    >>> data.X.index.tolist(), data.y, data.qid.tolist()
+    ([0, 2, 1], array([0., 1., 1.]), ['b', 'b', 'a'])
+    """
+    frame = table.to_pandas() if hasattr(table, "to_pandas") else table
+    require(hasattr(frame, "iloc"), f"table must be a table of pandas, polars or pyarrow, got {type(table).__name__}")
+    names = {"label": label, "qid": qid, "weight": weight}
+    for argument, name in names.items():
+        if name is not None and name not in frame:
+            known = [*map(str, frame.columns)]
+            raise LTRError(f"{argument}={name!r} is not a column of the table: {known}{did_you_mean(name, known)}")
+    ids = ids_of(frame[qid].to_numpy())
+    _, first, of = np.unique(ids, return_index=True, return_inverse=True)
+    rows = np.argsort(first[of], kind="stable")
+    frame, ids = frame.iloc[rows], ids[rows]
+    y = vector("label", frame[label])
+    by_row = None if weight is None else vector("weight", frame[weight])
+    X = frame.drop(columns=[name for name in names.values() if name is not None])
+    return RankingData(X, y, sizes_of(ids), ids, by_row)
 
 
 def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
