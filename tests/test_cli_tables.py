@@ -129,6 +129,19 @@ def test_columns_have_the_names_that_are_given_and_weights_count(library):
     assert run_json("evaluate", *given)["metrics"]["map"] == pytest.approx(found["test"]["map"], abs=1e-9)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_scores_are_written_beside_the_ids_of_queries_and_items(ending):
+    model, _ = trained("lightgbm", *files("csv"))
+    table = frame_of(TEST).assign(item=[f"{i:03d}" for i in range(len(TEST.y))]).sample(frac=1, random_state=0)
+    write(table, f"test.{ending}")
+    scores = predicted(model, f"test.{ending}", "--item", "item")
+    run_json("predict", "--model", model, "--data", f"test.{ending}", "--item", "item", "--out", f"out.{ending}")
+    found = pd.read_parquet("out.parquet") if ending == "parquet" else pd.read_csv("out.csv", dtype={"item": str})
+    pd.testing.assert_frame_equal(found, table[["qid", "item"]].reset_index(drop=True).assign(score=scores))
+    given = ["evaluate", "--data", f"test.{ending}", "--metric", "map", "--scores"]
+    assert run_json(*given, f"out.{ending}:score")["metrics"] == run_json(*given, "scores.npy")["metrics"]
+
+
 @everywhere
 def test_a_model_finds_its_columns_by_name_and_one_without_names_by_their_order(library):
     model, _ = trained(library, *files("csv"))

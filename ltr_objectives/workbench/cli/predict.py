@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 from typer import Option, echo
 
 from ltr_objectives._files import replacing
@@ -22,25 +23,32 @@ from ltr_objectives.workbench.trials import estimator
 def predict(
     model: Annotated[Path, Option(metavar="FILE", exists=True, help="The model, in the format that train writes.")],
     data: Annotated[Path, Option(metavar="FILE", exists=True, help="LETOR, Parquet or CSV; labels are not used.")],
-    out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
+    out: Annotated[
+        Path, Option(metavar="FILE", help="The scores: .npy, .txt with one a line, or .csv or .parquet with ids.")
+    ],
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
+    item: Annotated[options.Names, Option(metavar="COLUMNS", help="Columns to write beside the scores.")] = None,
     ignore: options.Ignore = None,
     categorical: options.Categorical = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Score the rows of a file with a trained model.
 
-    There is one score for each row, in the order of the rows. In LETOR text a feature that the file does not have is 0,
-    because LETOR text leaves zeros out. A feature that the model does not have was 0 in its training, and is not used.
+    There is one score for each row, in the order of the rows. A CSV or Parquet file has it in the column score, beside
+    the query ids of the data and the columns --item, which are not features. In LETOR text a feature that the file does
+    not have is 0, because LETOR text leaves zeros out. A feature that the model does not have was 0 in its training,
+    and is not used.
     In Parquet and CSV, features are found by their names. If the model has no names, all columns but the label, the
-    query id, the weight and those to ignore are its features. Name the same --categorical as in training.
+    query id, the weight, --item and those to ignore are its features. Name the same --categorical as in training.
     """
     name = next((name for name, facts in LIBRARIES.items() if model.suffix.lower() in facts.endings), "")
     require(name, f"--model {model}: its ending does not show which library wrote it; use .json, .ubj, .txt or .cbm")
-    ending = writable(out, (".npy", ".txt"), "scores", model, data)
-    columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
+    ending = writable(out, (".npy", ".txt", ".csv", ".parquet"), "scores", model, data)
+    items = names_in(item)
+    require("score" not in (qid, *items), "a column 'score' cannot be written beside the scores; rename it")
+    columns = Columns(label, qid, weight, [*names_in(ignore), *items], names_in(categorical))
     queries: int | None = None
     with estimator(name) as ranker_class:
         ranker = ranker_class().load_model(model)
@@ -48,18 +56,23 @@ def predict(
         width = features
         if is_table(data):
             with naming("data", data):
-                X = read_frame(data, [], categorical=columns.categorical).drop(columns=columns.others, errors="ignore")
-                X = X.rename(columns=LIBRARIES[name].stored)
+                frame = read_frame(data, items, text=[qid, *items], categorical=columns.categorical)
+                ids = frame[[name for name in dict.fromkeys([qid, *items]) if name in frame]]
+                X = frame.drop(columns=columns.others, errors="ignore").rename(columns=LIBRARIES[name].stored)
                 X = features_in(X).to_numpy() if names is None else features_in(select(X, names))
         else:
             require(names is None, f"the model finds features by name, and --data {data} has none; {TABLES}")
-            X, _, group, _ = read_data("data", data, columns).data
-            queries, width = len(group), X.shape[1]
+            X, _, group, of_row = read_data("data", data, columns).data
+            ids, queries, width = pd.DataFrame({qid: of_row}), len(group), X.shape[1]
             X = np.pad(X[:, :features], ((0, 0), (0, max(0, features - width))))
         scores = ranker.predict(X).astype(np.float64)
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
-        if ending == ".npy":
+        if ending == ".csv":
+            ids.assign(score=scores).to_csv(new, index=False)
+        elif ending == ".parquet":
+            ids.assign(score=scores).to_parquet(new, index=False)
+        elif ending == ".npy":
             content = BytesIO()  # on a full disk np.save to a file loses the end without an error
             np.save(content, scores)
             new.write_bytes(content.getvalue())
