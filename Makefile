@@ -15,8 +15,10 @@ PARTS ?= wheel extras site lowest serving distributed neural audit
 	$(BIN)/python -m ltr_objectives.warmup
 	touch $@
 
-demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on search data
-	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks demo
+demo:  ## train the three libraries, their own objectives beside ours, on search data
+	test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/python -m pip install --quiet --editable '.[demo]'
+	OMP_WAIT_POLICY=passive .venv-demo/bin/python -m benchmarks demo
 
 test: .venv/installed  ## the suite: each truth, in one case of each kind
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not release'
@@ -35,10 +37,12 @@ docs: .venv/installed  ## the documentation, in build/site
 	$(BIN)/python docs/pages.py
 	$(BIN)/zensical build --clean --strict
 
-dist: .venv/installed  ## source distribution, and wheel with machine code for $(CPU), in dist
+dist:  ## source distribution, and wheel with machine code for $(CPU), in dist
+	test -x .venv-dist/bin/python || $(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet build twine
 	rm -rf dist
-	NUMBA_CPU_NAME=$(CPU) NUMBA_CPU_FEATURES= $(BIN)/python -m build --quiet
-	$(BIN)/twine check --strict dist/*
+	NUMBA_CPU_NAME=$(CPU) NUMBA_CPU_FEATURES= .venv-dist/bin/python -m build --quiet
+	.venv-dist/bin/twine check --strict dist/*
 
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
