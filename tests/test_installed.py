@@ -36,8 +36,21 @@ PYRIGHT = {
 }
 
 
-def run(*command, cwd):
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+TRAIN = """
+import warnings
+
+import numpy as np
+from ltr_objectives import LTRWarning
+from ltr_objectives.adapters import LGBMRanker
+
+warnings.simplefilter("error", LTRWarning)  # that machine code is not kept
+X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
+print(LGBMRanker(objective="yetiloss:map", n_estimators=3).fit(X, y, group=[20] * 10).score(X, y, group=[20] * 10))
+"""
+
+
+def run(*command, cwd, **more):
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | more
     done = subprocess.run([*map(str, command)], cwd=cwd, env=alone, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -98,6 +111,12 @@ def test_wheels_and_sdist_hold_every_module(dist):
         assert {name: found[name] for name in found.keys() - compiled} == {
             name: (dist / "clone" / name).read_bytes() for name in MODULES
         }
+
+
+def test_an_installed_wheel_trains_where_nothing_can_be_written(pythons, tmp_path):
+    assert float(run(pythons["wheel"], "-c", TRAIN, cwd=tmp_path, HOME="/", NUMBA_CACHE_DIR="/dev/null/none")) > 0.5
+    with pytest.raises(AssertionError, match="each process compiles"):
+        run(pythons["editable"], "-c", TRAIN, cwd=tmp_path, HOME="/", NUMBA_CACHE_DIR="/dev/null/none")
 
 
 def test_every_install_imports_its_own_files(dist, pythons, tmp_path):
