@@ -27,7 +27,8 @@ from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, 
 Named = tuple[str, Any]  # an argument of fit
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 LOST = (
-    "query ids are missing, or a tool of scikit-learn lost them: pass qid= (one id per row) or group= (sizes), route "
+    "query ids are missing, or a tool of scikit-learn lost them, whose groups= only cuts folds: pass qid= (one id per "
+    "row) or group= (sizes), route "
     f"qid= by set_fit_request(qid=True), or give X a column {QID!r} that each step keeps, not as 'remainder__{QID}'"
 )
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
