@@ -13,7 +13,7 @@ def load_example() -> RankingFold:
     The first 150 queries are for training, the next 51 for early stopping, and the last 50 for the test, which are also
     the test queries of the source.
 
-    Source: `examples/lambdarank <https://github.com/microsoft/LightGBM/tree/master/examples/lambdarank>`_ of LightGBM.
+    Source: `examples/lambdarank <https://github.com/microsoft/LightGBM/tree/HEAD/examples/lambdarank>`_ of LightGBM.
 
     Examples
     --------
