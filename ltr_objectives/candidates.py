@@ -12,7 +12,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, get_objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import objective_for
+from ltr_objectives.registry import learnable, objective_for
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -33,7 +33,8 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     if goal is not None:
         plain = ours_for(metric._with(goal=None))
         return {with_goal(n, goal): Mixture([each], labels=[goal], normalize=False) for n, each in plain.items()}
-    itself, first = f"yetiloss:{metric}", objective_for(metric)
+    metric, first = learnable(metric), objective_for(metric)
+    itself = f"yetiloss:{metric}"
     named = {str(first): first, itself: Objective.named["yetiloss"](metric=metric)}
     if first == named[itself]:
         named = {itself: first}

@@ -1,6 +1,8 @@
 """The names of all objectives and metrics, and the objective for a metric."""
 
+from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.binary import RPrecision
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss
@@ -37,6 +39,11 @@ def objective_for(metric: str | Metric) -> Objective:
     ('yetiloss:ndcg', 'yetiloss:map(threshold=2)')
     """
     given = get_metric(metric)
-    found = given._with(goal=None)
+    found = learnable(given._with(goal=None))
     usual = found.name in USUAL and type(found) is Metric.named[found.name] and COUNTING.issuperset(found._changed())
     return on_goal(YetiLoss("ndcg" if usual else found), given.goal)
+
+
+def learnable(metric: Metric) -> Metric:
+    """Return the metric, or the nearest one if no objective trains for it."""
+    return MAP(threshold=metric.threshold) if type(metric) is RPrecision else metric

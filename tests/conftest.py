@@ -31,6 +31,7 @@ LISTS = {
     "quiet_objective": [quiet for objective in OBJECTIVES if (quiet := objective.without_noise())],
     "each_objective": [*catalog.OBJECTIVES.values(), *catalog.MIXTURES[:1]],  # one of each class
     "any_metric": METRICS,
+    "any_learned_metric": [metric for metric in METRICS if metric.name in catalog.LEARNED],
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from catalog import (
     EXAMPLES,
     KINDS,
-    METRICS,
+    LEARNED,
     OBJECTIVES,
     SOME,
     balances_roughly,
@@ -73,7 +73,7 @@ def test_gradient_and_hessian_equal_the_reference(every_objective, monkeypatch):
 def test_objectives_of_a_metric_equal_the_reference_for_every_metric():
     scores, labels = np.array([0.3, 0.1, 0.5, -0.2, 0.0]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
     # some refuse sums, and others compile kernels for them
-    metrics = [metric for name in METRICS for metric in METRICS[name] if name != "gap"]
+    metrics = [metric for name in LEARNED for metric in LEARNED[name] if name != "gap"]
     for objective in OBJECTIVES.values():
         learns = "metric" in objective.parameters() and objective.without_noise() is not None
         for metric in metrics if learns else ():

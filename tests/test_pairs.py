@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from catalog import METRICS, some_metrics
+from catalog import LEARNED, some_metrics
 from generated import graded
 from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
@@ -86,7 +86,7 @@ def assert_by_definition(objective, scores, labels):
     np.testing.assert_allclose(found, by_definition(objective, scores, labels), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric_name", METRICS)
+@pytest.mark.parametrize("metric_name", LEARNED)
 def test_sums_over_draws_equal_the_definition(rng, metric_name):
     class Truncated(YetiLoss):
         truncation = 3
@@ -102,19 +102,19 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name):
             assert_by_definition(cls(metric, permutations, "gaussian", scale, seed=5), scores, labels)
 
 
-@pytest.mark.parametrize("metric_name", [m for m in METRICS if Metric.named[m].cutoff != "none"])
+@pytest.mark.parametrize("metric_name", [m for m in LEARNED if Metric.named[m].cutoff != "none"])
 def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_name):
     """For lists of at least four times as many documents; 256 draws are added up at a time."""
     for k, permutations, scale in ((1, 2, 1.0), (1, 7, 2e3), (3, 258, 1.0)):
-        metric = dataclasses.replace(METRICS[metric_name][0], k=k)
+        metric = dataclasses.replace(LEARNED[metric_name][0], k=k)
         labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
         assert_by_definition(YetiLoss(metric, permutations, "gaussian", scale, seed=5), scores, labels)
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
-@pytest.mark.parametrize("metric_name", METRICS)
+@pytest.mark.parametrize("metric_name", LEARNED)
 def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_name, noise):
-    metric = METRICS[metric_name][-1]
+    metric = LEARNED[metric_name][-1]
     for neighbors, permutations, scale in (("all", 1, 1.0), ("all", 7, 0.5), (2, 5, 2.0), (1, 3, 2e3)):
         labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
         objective = YetiLoss(metric, permutations, noise, scale, neighbors, difference="noisy", seed=5)
@@ -132,7 +132,7 @@ def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros(metric):
 
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
     scores, choice, group = rng.normal(size=60), rng.choice(5, 60), [1, 2, 7, 11, 39]
-    for metric in itertools.chain(*METRICS.values()):
+    for metric in itertools.chain(*LEARNED.values()):
         yetiloss, lambdamart = YetiLoss(metric, noise=None, neighbors="all"), LambdaMART(metric, lambda_norm=True)
         found, expected = (o.gradient_hessian(scores, graded(metric, choice), group) for o in (yetiloss, lambdamart))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)

@@ -157,8 +157,10 @@ OF_EACH_CLASS = [
 def computed(thing):
     """The value or the gradient of a metric or an objective."""
     labels = GOALS if isinstance(thing, ours.Objective) and thing.facts.goals else LISTS["labels"]
-    compute = thing.per_query if isinstance(thing, ours.Metric) else thing.gradient_hessian
-    return compute(LISTS["scores"], labels, LISTS["group"])
+    if not isinstance(thing, ours.Metric):
+        return thing.gradient_hessian(LISTS["scores"], labels, LISTS["group"])
+    values = thing.per_query(LISTS["scores"], labels, LISTS["group"])
+    return values[~np.isnan(values)] if thing.empty == "skip" else values
 
 
 def numbers(found):

@@ -322,7 +322,7 @@ def test_text_that_is_neither_ours_nor_the_library_s_is_no_objective(library, te
 def test_names_of_ours_are_read_in_any_case(library):
     assert str(innermost(fit(library, "YETILOSS:map", n_estimators=1).objective_)) == "yetiloss:map"
     for name in registry.metric_names():
-        ours = name if Metric.named[name].cutoff == "none" else f"{name}@5"
+        ours = name if Metric.named[name].cutoff in ("none", "query") else f"{name}@5"
         native = "@" not in ours and library == "catboost"  # such as AUC
         read = read_metrics([ours.upper(), f"{ours.upper()}[Revenue]"], TABLES[library])
         assert [str(metric) for metric in read] == [ours.upper() if native else ours, f"{ours}[Revenue]"]

@@ -19,8 +19,8 @@ SETTINGS = [(0.2, 0.0), (0.5, 0.5), (1.0, 0.0), (2.0, 0.5)]
 # two settings of each metric; lists have two to four documents, in which larger cutoffs hardly differ from none
 METRICS = [
     metric
-    for name in catalog.METRICS
-    for metric in [m for m in catalog.METRICS[name] if m.ties == "average" and m.k in (None, 1, 2)][:2]
+    for name in catalog.LEARNED
+    for metric in [m for m in catalog.LEARNED[name] if m.ties == "average" and m.k in (None, 1, 2)][:2]
 ]
 
 
@@ -57,25 +57,25 @@ def integrated_estimates(metric, z, labels, sigma):
     return slope, bend
 
 
-def test_estimates_equal_the_definition_slot_by_slot(any_metric, rng):
+def test_estimates_equal_the_definition_slot_by_slot(any_learned_metric, rng):
     for n in (2, 3, 5, 12):
         for sigma in SIGMAS:
-            labels = random_labels(any_metric.label_limit, rng, n)
+            labels = random_labels(any_learned_metric.label_limit, rng, n)
             z, eps = np.round(rng.normal(size=n), 1), rng.normal(size=n)
-            ours = estimates(any_metric, z, labels, sigma, eps[None])[:, 0]
-            expected = conditional_estimates(any_metric, z, labels, sigma, eps)
+            ours = estimates(any_learned_metric, z, labels, sigma, eps[None])[:, 0]
+            expected = conditional_estimates(any_learned_metric, z, labels, sigma, eps)
             np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_two_documents_have_the_exact_gradient_whatever_the_noise(any_metric):
-    labels = graded(any_metric, [1, 4])
+def test_two_documents_have_the_exact_gradient_whatever_the_noise(any_learned_metric):
+    labels = graded(any_learned_metric, [1, 4])
     some = np.array([0.3, -0.2]), np.array([-0.4, 0.7]), np.zeros(2)
     for (sigma, mu), scores in itertools.product(SETTINGS, some):
         z = scores - mu * sigma * labels
-        objective = StochasticRank(any_metric, sigma=sigma, mu=mu, sfa=0.0, hessian="exact", seed=5)
+        objective = StochasticRank(any_learned_metric, sigma=sigma, mu=mu, sfa=0.0, hessian="exact", seed=5)
         grad, hess = objective.gradient_hessian(scores, labels, [2])
-        np.testing.assert_allclose(grad, -exact_gradient(any_metric, z, labels, sigma), rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(hess, -exact_curvature(any_metric, z, labels, sigma), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(grad, -exact_gradient(any_learned_metric, z, labels, sigma), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(hess, -exact_curvature(any_learned_metric, z, labels, sigma), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=str)

@@ -108,7 +108,7 @@ class Recall(Binary, text="recall"):
 class RPrecision(Binary, text="rprec"):
     r"""Share of relevant documents among the first :math:`R`, where the query has :math:`R` relevant documents.
 
-    No objective trains for it; those for :class:`MAP` are the nearest. It is the ``Rprec`` of trec_eval.
+    No objective trains for it, and :func:`objective_for` names that for :class:`MAP`. It is the ``Rprec`` of trec_eval.
 
     Parameters
     ----------
