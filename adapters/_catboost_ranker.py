@@ -37,8 +37,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``, or one object as of ``catboost.CatBoost``.
         Early stopping on one of CatBoost's is refused if another one is ours or an object.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of

@@ -44,8 +44,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's, and
         functions are those of ``lightgbm.LGBMRanker.fit``. Nothing else is evaluated.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints

@@ -39,8 +39,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         as of ``xgboost.XGBRanker``. Early stopping minimises a function, unless its name begins with auc, pre, map
         (but mape) or ndcg.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
