@@ -117,18 +117,18 @@ def table_of(
 
 def rows_of(lines: Sequence[Line], metrics: Sequence[str]) -> list[list[str]]:
     """Return the rows of a printed table: library, objective, and each metric with its mark."""
-    cells = {(x["library"], x["objective"], x["metric"]): x for x in lines}
     best = {(x["library"], x["metric"]): x["mean"] for x in sorted(lines, key=lambda x: x["mean"])}
+    blocks: dict[Key, dict[str, Line]] = {}
+    for line in lines:
+        blocks.setdefault((line["library"], line["objective"]), {})[line["metric"]] = line
 
-    def cell(library: str, objective: str, metric: str) -> str:
-        found = cells.get((library, objective, metric))
-        if found is None:
+    def cell(line: Line | None) -> str:
+        if line is None:
             return ""
-        bold = "**" if library and found["mean"] == best[library, metric] else ""
-        return marked(f"{bold}{found['mean']:.4f}{bold}", mark(found["difference"], found["p"], ALPHA))
+        bold = "**" if line["library"] and line["mean"] == best[line["library"], line["metric"]] else ""
+        return marked(f"{bold}{line['mean']:.4f}{bold}", mark(line["difference"], line["p"], ALPHA))
 
-    keys = dict.fromkeys((x["library"], x["objective"]) for x in lines)
-    return [[key[0], named(*key), *(cell(*key, metric) for metric in metrics)] for key in keys]
+    return [[key[0], named(*key), *(cell(block.get(metric)) for metric in metrics)] for key, block in blocks.items()]
 
 
 def print_table(
@@ -136,18 +136,20 @@ def print_table(
     notes: Sequence[str] = (), reference: str | None = None,
 ) -> None:  # fmt: skip
     """Print the table, with differences in the first metric, and an explanation."""
-    rows, goal = rows_of(lines, metrics), [line for line in lines if line["metric"] == metrics[0]]
+    goal = [line for line in lines if line["metric"] == metrics[0]]
     references = {(line["library"], line["reference"]) for line in goal}
-    for row, of in zip(rows, goal, strict=True):
-        if of["native"]:
-            row[1] = f"{of['objective']} (native {of['defaults']}/{of['folds']})"
-        if of["reference"]:
-            row += [signed(of["difference"], of["difference_se"]), p_of(of["p"])]
-        else:
-            row += ["reference" if (of["library"], of["objective"]) in references else "", ""]
-        row += [f"{of['trees']}{'+' * of['rising']}", f"{of['seconds']:.1f}"]
+
+    def row(line: Line, cells: Sequence[str]) -> list[str]:
+        library, objective = line["library"], line["objective"]
+        label = f"{objective} (native {line['defaults']}/{line['folds']})" if line["native"] else objective
+        compared = ["reference" if (library, objective) in references else "", ""]
+        if line["reference"]:
+            compared = [signed(line["difference"], line["difference_se"]), p_of(line["p"])]
+        return [library, label, *cells, *compared, f"{line['trees']}{'+' * line['rising']}", f"{line['seconds']:.1f}"]
+
+    rows = [row(line, cells) for line, (_, _, *cells) in zip(goal, rows_of(lines, metrics), strict=True)]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
-    rising = [RISING] if any(of["rising"] for of in goal) else []
+    rising = [RISING] if any(line["rising"] for line in goal) else []
     caption = [CAPTION.format(BETTER, WORSE, ALPHA, reference or OWN_BEST), DEFAULTS, *rising]
     show(console, [head, *rows], title, " ".join([*caption, *(f"{n}." for n in notes)]))
 
