@@ -1,7 +1,7 @@
 """``ltr-objectives compare``: which objective is best on given data, by cross-validation or on the parts of a fold."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
-from ltr_objectives.workbench.contest import best_trial, compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.contest import Line, best_trial, compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import terminal
@@ -73,10 +73,8 @@ def compare(
     trained at its defaults, and vali chooses. The first metric stops the trainings. Paired tests compare with the best
     of the library's own. Of the folder of a LETOR fold, train trains, vali stops, and test is compared.
     """
-    metrics, asked, saved = options.read_metrics(metric), _libraries(library), ""
-    if save_best is not None:
-        endings = {ending: name for name in asked for ending in LIBRARIES[name].endings}
-        saved = endings[writable(save_best, tuple(endings), "models of --library", data, option="save-best")]
+    metrics, asked = options.read_metrics(metric), _libraries(library)
+    saved = _library_of(save_best, asked, data)
     if out is not None:
         writable(out, (".csv",), "tables", data)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), folds_by)
@@ -97,14 +95,10 @@ def compare(
     winner, verdict = winner_of(lines, saved)
     best = best_trial(found[winner["library"], winner["objective"]])
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
+    names = [str(m) for m in metrics]
 
-    screen, names = terminal(), [str(m) for m in metrics]
     if not as_json:
-        screen.print(show_features(whole.X), markup=False, soft_wrap=True)
-        title = f"{data.name}: {len(whole.group):,} queries, {kind}"
-        print_table(screen, lines, names, title, notes, reference)
-        for name, why in left_out.items():
-            echo(f"note: {name} is left out: {why}", err=True)
+        _show(lines, names, whole, f"{data.name}: {len(whole.group):,} queries, {kind}", notes, left_out, reference)
     if out is not None:
         write_csv(pd.DataFrame(lines), out)
     if save_best is not None:  # after the table, which a failure would lose
@@ -124,7 +118,27 @@ def compare(
         said.append(f"learning rate {best.budget.learning_rate:.3g}, and the defaults of {best.library}")
     if save_best is not None:
         said.append(f"{best.budget.trees} trees on all queries, written to {save_best}")
-    screen.print("\n".join(said), markup=False, soft_wrap=True)
+    terminal().print("\n".join(said), markup=False, soft_wrap=True)
+
+
+def _library_of(model: Path | None, libraries: Sequence[str], data: Path) -> str:
+    """The library whose model files end as ``model`` does; raises if that cannot be written."""
+    if model is None:
+        return ""
+    endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
+    return endings[writable(model, tuple(endings), "models of --library", data, option="save-best")]
+
+
+def _show(
+    lines: Sequence[Line], metrics: Sequence[str], whole: RankingData, title: str, notes: Sequence[str],
+    left_out: Mapping[str, str], reference: str | None,
+) -> None:  # fmt: skip
+    """Print the features, the table, and what is left out."""
+    screen = terminal()
+    screen.print(show_features(whole.X), markup=False, soft_wrap=True)
+    print_table(screen, lines, metrics, title, notes, reference)
+    for name, why in left_out.items():
+        echo(f"note: {name} is left out: {why}", err=True)
 
 
 def _libraries(given: options.Names) -> list[str]:
