@@ -21,19 +21,10 @@ SEEDS = ("random_state", "seed", "random_seed")
 
 
 def bagged(
-    ranker: R,
-    X: Any,
-    y: ArrayLike,
-    *,
-    group: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None,
-    labels: Mapping[str, ArrayLike] | None = None,
-    bags: int = 8,
-    **own: Any,
-) -> R:
+    ranker: R, X: Any, y: ArrayLike, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
+    labels: Mapping[str, ArrayLike] | None = None, bags: int = 8, **own: Any,
+) -> R:  # fmt: skip
     """Train a model on each of several bags of queries, and merge them into one whose raw scores are their mean.
 
     A bag draws as many queries as there are, with replacement. Its model is evaluated on the queries that were not

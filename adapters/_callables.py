@@ -179,14 +179,9 @@ class ObjectiveCallable(Placed):
         return self._memo.queries(labels, self.labels, **of_the_data | self.by_row)
 
     def gradients(
-        self,
-        queries: Queries,
-        scores: Any,
-        params: Params | None = None,
-        *,
-        training: Any = None,
+        self, queries: Queries, scores: Any, params: Params | None = None, *, training: Any = None,
         new_tree: bool = True,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Compute gradient and Hessian in the library's type, for a ``training`` with ``params``.
 
         The random numbers are those of the tree. If ``training`` is None, calls with the same queries count as one. The

@@ -445,16 +445,10 @@ def warn_of_pairs(pool: Any, objective: Objective) -> None:
 
 
 def catboost_objective(
-    objective: str | Objective,
-    pool: Any,
-    *,
-    group_weight: ArrayLike | None = None,
-    propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None,
-    labels: ByGoal | None = None,
-    n_threads: int | None = None,
-    newton_splits: bool = True,
-) -> CatBoostObjective:
+    objective: str | Objective, pool: Any, *, group_weight: ArrayLike | None = None,
+    propensity: ArrayLike | None = None, position: ArrayLike | None = None, labels: ByGoal | None = None,
+    n_threads: int | None = None, newton_splits: bool = True,
+) -> CatBoostObjective:  # fmt: skip
     r"""An objective for CatBoost's ``loss_function``.
 
     CatBoost shows user-defined objectives blocks of rows without queries. This object knows the queries from the pool,
@@ -520,10 +514,7 @@ def catboost_objective(
 
 
 def catboost_metric(
-    metric: str | Metric,
-    *pools: Any,
-    convention: Convention | None = None,
-    n_threads: int | None = None,
+    metric: str | Metric, *pools: Any, convention: Convention | None = None, n_threads: int | None = None
 ) -> CatBoostMetric:
     """A metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
 

@@ -123,13 +123,9 @@ class Passes:
     """
 
     def __init__(
-        self,
-        labels: np.ndarray,
-        weight: np.ndarray | None,
-        start: np.ndarray,
-        gradients: Gradients,
+        self, labels: np.ndarray, weight: np.ndarray | None, start: np.ndarray, gradients: Gradients,
         newton_splits: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._labels = labels
         self._weight = weight
         self._start = start

@@ -81,13 +81,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     library = LIBRARY
 
     def __init__(
-        self,
-        *,
-        objective: AnyObjective | None = None,
-        eval_metric: EvalMetric = None,
-        convention: Convention | None = None,
-        **params: Any,
-    ) -> None:
+        self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
+        convention: Convention | None = None, **params: Any,
+    ) -> None:  # fmt: skip
         catboost.CatBoost.__init__(self)
         given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
         self._init_params = {name: value for name, value in given.items() if value is not None}

@@ -78,16 +78,10 @@ def either(**given: Any) -> Named:
 
 
 def read_part(
-    X: Any,
-    y: ArrayLike | None,
-    *,
-    group: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
-    labels: ByGoal | None = None,
-    margin: ArrayLike | None = None,
+    X: Any, y: ArrayLike | None, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
+    weight: ArrayLike | None = None, labels: ByGoal | None = None, margin: ArrayLike | None = None,
     **clicks: ArrayLike | None,
-) -> Part:
+) -> Part:  # fmt: skip
     """One data set, checked before training. A pool has its own labels, queries, weights and initial scores."""
     if is_pool(X):
         beside = [value for value in (y, group, qid, weight, margin) if value is not None]

@@ -417,13 +417,9 @@ class LightGBMMetric(MetricCallable):
 
 
 def lightgbm_objective(
-    objective: str | Objective,
-    *,
-    propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None,
-    labels: ByGoal | None = None,
-    n_threads: int | None = None,
-) -> LightGBMObjective:
+    objective: str | Objective, *, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
+    labels: ByGoal | None = None, n_threads: int | None = None,
+) -> LightGBMObjective:  # fmt: skip
     """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``lightgbm.LGBMRanker``.
 
     Parameters
@@ -457,9 +453,7 @@ def lightgbm_objective(
 
 
 def lightgbm_metric(
-    *metrics: str | Metric,
-    convention: Convention | None = None,
-    n_threads: int | None = None,
+    *metrics: str | Metric, convention: Convention | None = None, n_threads: int | None = None
 ) -> LightGBMMetric:
     """A metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(..., eval_metric=...)``.
 

@@ -10,12 +10,7 @@ from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals
-from ltr_objectives.adapters._tables import (
-    categories,
-    is_frame,
-    names_of,
-    require_same_kinds,
-)
+from ltr_objectives.adapters._tables import categories, is_frame, names_of, require_same_kinds
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention
 
@@ -76,14 +71,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     _defaults = DEFAULTS
 
     def __init__(
-        self,
-        *,
-        objective: AnyObjective | None = None,
-        eval_metric: EvalMetric = None,
-        convention: Convention | None = None,
-        reg_lambda: float | None = None,
-        **params: Any,
-    ) -> None:
+        self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
+        convention: Convention | None = None, reg_lambda: float | None = None, **params: Any,
+    ) -> None:  # fmt: skip
         super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
         self.eval_metric = eval_metric
         self.convention = convention

@@ -168,16 +168,9 @@ class Ranker:
         raise NotImplementedError
 
     def _fit_parts(
-        self,
-        train: Part,
-        evals: tuple[Part, ...],
-        *,
-        init_model: Any = None,
-        callbacks: Sequence[Any] | None = None,
-        verbose: bool | int = False,
-        eval_names: Sequence[str] | None = None,
-        **params: Any,
-    ) -> Self:
+        self, train: Part, evals: tuple[Part, ...], *, init_model: Any = None, callbacks: Sequence[Any] | None = None,
+        verbose: bool | int = False, eval_names: Sequence[str] | None = None, **params: Any,
+    ) -> Self:  # fmt: skip
         """Train on data that was read, with ``params`` beside those of the constructor, unless they are None."""
         _check_parts(train, evals)
         params = {name: value for name, value in params.items() if value is not None}
@@ -242,15 +235,9 @@ class Ranker:
         return self.library.predict(self._Booster, table, self._given(), **options)
 
     def score(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        labels: Mapping[str, ArrayLike] | None = None,
-    ) -> float:
+        self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None, labels: Mapping[str, ArrayLike] | None = None,
+    ) -> float:  # fmt: skip
         """Mean over queries of the first ``eval_metric``, under the ranker's ``convention``; higher is better.
 
         Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare. If

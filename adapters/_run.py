@@ -139,15 +139,9 @@ class Trained(NamedTuple):
 
 
 def read_run(
-    given: Mapping[str, Any],
-    library: Library,
-    train: Part,
-    evals: tuple[Part, ...],
-    init_model: Any,
-    callbacks: Sequence[Any] | None,
-    verbose: bool | int,
-    eval_names: Sequence[str] | None,
-) -> Run:
+    given: Mapping[str, Any], library: Library, train: Part, evals: tuple[Part, ...], init_model: Any,
+    callbacks: Sequence[Any] | None, verbose: bool | int, eval_names: Sequence[str] | None,
+) -> Run:  # fmt: skip
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
     chosen = None if given.get("objective") == AUTO else given.get("objective")
     objective = read_objective(chosen, given.get("eval_metric"), library)

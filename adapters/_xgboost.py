@@ -499,14 +499,9 @@ def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
 
 
 def xgboost_objective(
-    objective: str | Objective,
-    *,
-    weight: ArrayLike | None = None,
-    propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None,
-    labels: ByGoal | None = None,
-    n_threads: int | None = None,
-) -> XGBoostObjective:
+    objective: str | Objective, *, weight: ArrayLike | None = None, propensity: ArrayLike | None = None,
+    position: ArrayLike | None = None, labels: ByGoal | None = None, n_threads: int | None = None,
+) -> XGBoostObjective:  # fmt: skip
     """An objective for ``xgb.train(..., obj=...)``.
 
     Parameters
@@ -541,9 +536,7 @@ def xgboost_objective(
 
 
 def xgboost_metric(
-    *metrics: str | Metric,
-    convention: Convention | None = None,
-    n_threads: int | None = None,
+    *metrics: str | Metric, convention: Convention | None = None, n_threads: int | None = None
 ) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 

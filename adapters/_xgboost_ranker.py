@@ -73,13 +73,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     _defaults = DEFAULTS
 
     def __init__(
-        self,
-        *,
-        objective: AnyObjective | None = None,
-        eval_metric: EvalMetric = None,
-        convention: Convention | None = None,
-        **params: Any,
-    ) -> None:
+        self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
+        convention: Convention | None = None, **params: Any,
+    ) -> None:  # fmt: skip
         # XGBRanker's own constructor refuses objectives that are not XGBoost's
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
