@@ -203,11 +203,8 @@ def _weighs(run: Run) -> bool:
 def refuse_weights(run: Run, before: dict[str, Any]) -> None:
     """Raise for weights with which XGBoost would abort the process; ``before`` is the learner of init_model."""
     if _weighs(run) and any(part.weight is not None for part in run.evals):
-        require(
-            run.metrics or str(run.objective).startswith("rank:"),
-            f"XGBoost cannot evaluate the default metric of {run.objective} with weights by query, and would abort "
-            "the process; name another in eval_metric=",
-        )
+        known = run.metrics or str(run.objective).startswith("rank:")
+        require_weighable(known, f"the default metric of {run.objective}", "name another in eval_metric=")
         refuse_by_row([*run.native_metrics, *metrics_of(before)])
 
 
@@ -448,23 +445,25 @@ def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
     if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
         return
     params, names = learner["learner_train_param"], metrics_of(learner)
-    require(
-        params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:"),
-        "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
-        "add 'disable_default_eval_metric': 1 to the parameters",
-    )
+    known = params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:")
+    require_weighable(known, "its default metric", "add 'disable_default_eval_metric': 1 to the parameters")
     refuse_by_row(names)
 
 
 def refuse_by_row(metrics: list[str]) -> None:
     """Raise for metrics of XGBoost's that abort the process if weights are by query."""
     by_row = [name for name in metrics if name.partition("@")[0].rstrip("-") not in BY_QUERY]
-    require(
+    require_weighable(
         not by_row,
-        f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
+        f"eval_metric={', '.join(by_row)}",
         "leave it out, and pass custom_metric=xgboost_metric(...); if it comes with xgb_model, train that with "
         "'disable_default_eval_metric': 1",
     )
+
+
+def require_weighable(good: object, metric: str, remedy: str) -> None:
+    """Raise unless ``good``: XGBoost would abort the process on the metric."""
+    require(good, f"XGBoost cannot evaluate {metric} with weights by query, and would abort the process: {remedy}")
 
 
 def _workers() -> int:
