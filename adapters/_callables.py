@@ -239,20 +239,31 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
 
 def refuse_goals(metrics: Iterable[Metric]) -> None:
     """Raise for a metric of a goal: a library's data set has its own labels only."""
-    of_goal = next((metric for metric in metrics if metric.goal is not None), None)
+    of_goal = next((metric for metric in metrics if metric.goals), None)
     require(
         of_goal is None,
-        f"{of_goal} reads the labels of a goal; give it to eval_metric= of an estimator, or to evaluate",
+        f"{of_goal} reads the labels of a goal; pass lightgbm_metric and xgboost_metric labels={{dvalid: {{'goal': "
+        "array}}, or give it to eval_metric= of an estimator, or to evaluate",
     )
 
 
 class MetricCallable(Placed):
-    """The base of what XGBoost and LightGBM call for metrics."""
+    """The base of what XGBoost and LightGBM call for metrics. ``labels`` by goal are those of each data set."""
 
     role = "metric"
 
-    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
-        refuse_goals(metrics)
+    def __init__(
+        self,
+        metrics: tuple[Metric, ...],
+        n_threads: int | None = None,
+        labels: Mapping[Any, ByGoal] | None = None,
+    ) -> None:
+        if labels is None:
+            refuse_goals(metrics)
+        read = [goal for metric in metrics for goal in metric.goals]
+        self.labels = [(data, read_labels(by_goal)) for data, by_goal in (labels or {}).items()]
+        for _, given in self.labels:
+            check_read(given, read, self.__name__)
         self.metrics = metrics
         self.n_threads = n_threads
         self._memo = Memo()
@@ -260,9 +271,10 @@ class MetricCallable(Placed):
     def __repr__(self) -> str:
         return f"{self.__name__}({', '.join(map(repr, self.metrics))})"
 
-    def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
-        """The queries of one of the library's data sets."""
-        return self._memo.queries(labels, {}, group=group, weight=weight)
+    def queries(self, data: Any, labels: Any, group: Any, weight: Any) -> Queries:
+        """The queries of ``data``, one of the library's data sets."""
+        goals = next((given for known, given in self.labels if known is data), {})
+        return self._memo.queries(labels, goals, group=group, weight=weight)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""

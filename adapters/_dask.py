@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric, WeightedSum, get_metric
 from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
 
 
@@ -70,6 +70,8 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     import dask
 
     chosen = get_metric(metric)
+    if isinstance(chosen, WeightedSum):
+        return float(chosen.of_parts(lambda part: dask_evaluate(part, scores, y, qid, weight)))
     dask_group(qid)
     columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
     values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])

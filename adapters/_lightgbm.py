@@ -412,7 +412,7 @@ class LightGBMMetric(MetricCallable):
         labels, group, weight, scores = _unpack(first, second, weight, group)
         params = getattr(calls_of(LIBRARY).booster, "params", None)
         refuse_our_text(params or {})
-        means = self.means(self.queries(labels, group, weight), scores, params)
+        means = self.means(self.queries(second, labels, group, weight), scores, params)
         return [(str(m), mean, True) for m, mean in means]
 
 
@@ -453,8 +453,9 @@ def lightgbm_objective(
 
 
 def lightgbm_metric(
-    *metrics: str | Metric, convention: Convention | None = None, n_threads: int | None = None
-) -> LightGBMMetric:
+    *metrics: str | Metric, convention: Convention | None = None, labels: Mapping[Any, ByGoal] | None = None,
+    n_threads: int | None = None,
+) -> LightGBMMetric:  # fmt: skip
     """A metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(..., eval_metric=...)``.
 
     Parameters
@@ -464,6 +465,9 @@ def lightgbm_metric(
         the metric that stops the training.
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`.
+    labels : mapping of Datasets to mappings of goals to arrays, optional
+        For metrics of goals, such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"``: ``{dvalid: {"revenue": array}}``, for each
+        Dataset that is evaluated.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 
@@ -478,4 +482,4 @@ def lightgbm_metric(
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    return LightGBMMetric(get_metrics(metrics, convention), n_threads)
+    return LightGBMMetric(get_metrics(metrics, convention), n_threads, labels)

@@ -113,7 +113,7 @@ class Run(NamedTuple):
 
     def refuse_unread(self, library: Library) -> None:
         """Raise for what the training would not read: parameters, labels of goals, clicks, and patience."""
-        queries, goals = self.train.queries, [metric.goal for metric in self.own_metrics if metric.goal is not None]
+        queries, goals = self.train.queries, [goal for metric in self.own_metrics for goal in metric.goals]
         if isinstance(self.objective, Objective):
             refuse_unread(library, self.params)
             goals += self.objective.facts.goals

@@ -28,7 +28,7 @@ from ltr_objectives.adapters._tables import (
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Convention, Metric, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import to_numpy
@@ -366,22 +366,24 @@ class XGBoostMetric(MetricCallable):
 
     def answer(self, predictions: Any, data: Any, *_: Any) -> list[tuple[str, float]]:
         params = _params(self._memo, calls_of(LIBRARY))
+        parts = [part for m in self.metrics for part in (m.parts if isinstance(m, WeightedSum) else (m,))]
 
         def sums() -> np.ndarray:
-            """For each metric the weighted sum over queries, and the sum of the weights."""
-            queries, s = self.queries(*_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
+            """For each part the weighted sum over queries, and the sum of the weights."""
+            queries, s = self.queries(data, *_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
             n_threads = LIBRARY.n_threads(params, self.n_threads)
-            values = [(m, m.values(queries, s, n_threads=n_threads)) for m in self.metrics]
+            values = [(m, m.values(queries, s, n_threads=n_threads)) for m in parts]
             return np.array([m.sums(v, m.weight_by_query(queries)) for m, v in values])
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            found = self.means(self.queries(*_unpack(data)), predictions, params)
+            found = self.means(self.queries(data, *_unpack(data)), predictions, params)
         else:
             from xgboost import collective
 
-            here = _agreed(sums, predictions, np.zeros((len(self.metrics), 2)))
+            here = _agreed(sums, predictions, np.zeros((len(parts), 2)))
             total = collective.allreduce(here, collective.Op.SUM).reshape(here.shape)
-            found = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
+            mean = {m: m.average(*pair) for m, pair in zip(parts, total.tolist(), strict=True)}.__getitem__
+            found = [(m, m.of_parts(mean) if isinstance(m, WeightedSum) else mean(m)) for m in self.metrics]
         return [_as_xgboost(m, mean) for m, mean in found]
 
 
@@ -535,8 +537,9 @@ def xgboost_objective(
 
 
 def xgboost_metric(
-    *metrics: str | Metric, convention: Convention | None = None, n_threads: int | None = None
-) -> XGBoostMetric:
+    *metrics: str | Metric, convention: Convention | None = None, labels: Mapping[Any, ByGoal] | None = None,
+    n_threads: int | None = None,
+) -> XGBoostMetric:  # fmt: skip
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
     XGBoost's early stopping maximises metrics whose name starts with auc, pre, map or ndcg, and minimises others. So
@@ -551,6 +554,9 @@ def xgboost_metric(
         Such as ``"ndcg@10"``.
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`.
+    labels : mapping of DMatrices to mappings of goals to arrays, optional
+        For metrics of goals, such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"``: ``{dvalid: {"revenue": array}}``, for each
+        DMatrix that is evaluated.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 
@@ -564,4 +570,4 @@ def xgboost_metric(
     >>> xgboost_metric("map")  # doctest: +ELLIPSIS
     xgboost_metric(MAP(...))
     """
-    return XGBoostMetric(get_metrics(metrics, convention), n_threads)
+    return XGBoostMetric(get_metrics(metrics, convention), n_threads, labels)

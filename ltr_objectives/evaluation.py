@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_if_all_relevant
-from ltr_objectives.metrics.base import Convention, Metric, any_metric, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, any_metric, get_metrics
 from ltr_objectives.queries import Labels, Queries, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]
@@ -94,6 +94,8 @@ def evaluate(
     scores = queries.check_scores(scores).values if judged else vector("scores", scores)  # which each metric checks
 
     def value(m: Metric) -> Any:
+        if isinstance(m, WeightedSum):
+            return m.of_parts(value)
         if not judged:
             return (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads)
         kept = judged.get(m.goal, next(iter(judged.values())))

@@ -1,6 +1,6 @@
 """The text language of objectives and metrics: "2*yetiloss:map@5;noise=gaussian[revenue] + listnet".
 
-    sum        parts joined by +
+    sum        parts joined by +, of objectives or of metrics
     part       [weight *] objective
     objective  name [: [metric] [; parameter = value ...]] [goal in brackets]
     metric     name [(parameter = value, ...)] [@ cutoff] [goal in brackets]
@@ -20,8 +20,11 @@ from ltr_objectives.goals import split_goal
 # A number takes the sign of an exponent with it, but never the + between two parts.
 NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 # A + joins parts if a name follows, with or without a weight. That of 1e+3 follows a number's e, and the two of
-# weights=ndcg2++ are not before a name.
-PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
+# weights=ndcg2++ are not before a name. What may follow the name differs.
+PLUS, METRIC_PLUS = (
+    re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[{follows}+\[]|$))", re.IGNORECASE)
+    for follows in (":", "@(")
+)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 
@@ -34,6 +37,15 @@ def split_sum(text: str) -> list[str]:
 def is_one(text: str) -> bool:
     """Return True for the text of one objective, without a sum and a goal."""
     return bool(text) and len(split_sum(text)) == 1 and split_goal(text)[1] is None
+
+
+def split_metrics(text: str) -> list[tuple[Any, str]]:
+    """The weight of each metric of a sum, and its text; of one metric without weight ``None`` and the text.
+
+    >>> split_metrics("ndcg@10 + 0.3*map[revenue]")
+    [(None, 'ndcg@10'), (0.3, 'map[revenue]')]
+    """
+    return [(weight, part.strip()) for weight, part in map(split_weight, METRIC_PLUS.split(text))]
 
 
 def split_weight(part: str) -> tuple[Any, str]:

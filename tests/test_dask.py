@@ -101,8 +101,8 @@ def test_xgboost_s_values_are_those_of_one_process(client):
     models = []
     for _ in range(2):
         booster, history = in_xgboost(
-            client, data, 60, obj=xgboost_objective("yetiloss:map"), custom_metric=xgboost_metric("mrr", "map"),
-            evals=[data, held_out], early_stopping_rounds=5,
+            client, data, 60, obj=xgboost_objective("yetiloss:map"), evals=[data, held_out], early_stopping_rounds=5,
+            custom_metric=xgboost_metric("mrr", "0.5*gauc + mrr", "map"),
         )  # fmt: skip
         models.append(bytes(booster.save_raw("ubj")))
     assert models[0] == models[1]
@@ -113,6 +113,8 @@ def test_xgboost_s_values_are_those_of_one_process(client):
         everywhere, mrr = evaluate("map", here, labels, qid=ids), evaluate("mrr", here, labels, qid=ids)
         assert history[name]["map"][-1] == pytest.approx(everywhere, abs=1e-6)  # XGBoost passes on six digits
         assert 1 - history[name]["1-mrr"][-1] == pytest.approx(mrr, abs=1e-6)
+        of_sum = evaluate("0.5*gauc + mrr", here, labels, qid=ids)
+        assert -history[name]["-0.5*gauc+mrr"][-1] == pytest.approx(of_sum, abs=1e-6)
     scores = dxgb.predict(client, booster, held_out.X)
     columns = scores, held_out.table["y"], held_out.table["qid"]
     assert dask_evaluate("map", *columns) == everywhere
@@ -187,7 +189,7 @@ def test_the_recipe_keeps_all_rows_and_cuts_no_query(client, partitions):
     assert np.array_equal(data.group.compute(), np.unique(names, return_counts=True)[1])
 
 
-@pytest.mark.parametrize("metric", ["ndcg@5", "map(empty=skip)"])
+@pytest.mark.parametrize("metric", ["ndcg@5", "map(empty=skip)", "gauc", "mrr + 2*gauc"])
 def test_metrics_and_sizes_are_those_of_one_process(client, metric):
     by_row = np.arange(1.0, len(Y) + 1)
     assert np.array_equal(dask_group(*in_dask(QID)).compute(), SIZES)

@@ -15,6 +15,7 @@ from ltr_objectives import (
     Mixture,
     Objective,
     YetiLoss,
+    evaluate,
     get_metric,
     get_objective,
     objective_for,
@@ -111,6 +112,26 @@ def test_text_of_sums_and_goals(text, parts, weights, labels):
     assert pickle.loads(pickle.dumps(expected)) == expected
     brackets = [part if goal is None else f"{part}[{goal}]" for part, goal in zip(parts, labels, strict=True)]
     assert Mixture(brackets, weights) == expected
+
+
+def test_text_of_sums_of_metrics():
+    scores, labels = [0.3, 0.1, 0.2, 0.4], {None: [1, 0, 2, 0], "sold": [0, 0, 1, 3]}
+    for text, parts, weights in (
+        ("ndcg@10 + 0.3*ndcg@10[sold]", ("ndcg@10", "ndcg@10[sold]"), (1, 0.3)),
+        (" MAP(threshold=1) + 1e+1 * mrr@2", ("map(threshold=1)", "mrr@2"), (1, 10)),
+        ("0.5*dcg(gain_type=(0,1e+3,2e+3,3e+3))+2*map[sold]+mrr",
+         ("dcg(gain_type=(0,1000,2000,3000))", "map[sold]", "mrr"), (0.5, 2, 1)),
+    ):  # fmt: skip
+        metric = get_metric(text)
+        assert get_metric(str(metric)) == metric == pickle.loads(pickle.dumps(metric))
+        for convention in (None, "catboost"):
+            expected = sum(
+                weight * evaluate(part, scores, labels, [2, 2], convention=convention)
+                for part, weight in zip(parts, weights, strict=True)
+            )
+            assert evaluate(text, scores, labels, [2, 2], convention=convention) == pytest.approx(expected)
+        by_query = evaluate(text, scores, labels, [2, 2], per_query=True)
+        assert by_query.mean() == pytest.approx(evaluate(metric, scores, labels, [2, 2]))
 
 
 def test_a_number_with_a_plus_is_not_a_sum():

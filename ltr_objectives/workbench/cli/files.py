@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_objectives._files import open_text, replacing
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, WeightedSum
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, load_parts
 from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, numbers, read_frame, read_table, select
@@ -33,6 +33,8 @@ class Lists(NamedTuple):
         >>> float(lists.values(get_metric("map"))[0])
         0.5
         """
+        if isinstance(metric, WeightedSum):
+            return np.asarray(metric.of_parts(self.values))
         retrieved = self.retrieved
         if retrieved is None:
             return metric.values(self.queries, self.scores)
@@ -44,6 +46,8 @@ class Lists(NamedTuple):
 
     def mean(self, metric: Metric) -> float:
         """Return the mean over queries, or over rows of errors by row."""
+        if isinstance(metric, WeightedSum):
+            return float(metric.of_parts(self.mean))
         if self.retrieved is None:
             return metric.mean(self.queries, self.scores)
         return metric.average(*metric.sums(self.values(metric), metric.weight_by_query(self.queries)))
