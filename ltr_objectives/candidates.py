@@ -8,11 +8,11 @@ import numpy as np
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.libraries import LIBRARIES, is_native
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, WeightedSum
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, get_objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import learnable, objective_for
+from ltr_objectives.registry import for_parts, learnable, objective_for
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -29,6 +29,10 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     ['yetiloss:ndcg[revenue]', 'yetiloss:ndcg@10[revenue]', 'yetiloss:gap[revenue]', 'lambdamart:ndcg[revenue]', \
 'queryrmse[revenue]']
     """
+    if isinstance(metric, WeightedSum):
+        itself_or_other = [lambda part: Objective.named["yetiloss"](metric=learnable(part)), *map(_always, OTHERS)]
+        sums = [objective_for(metric), *(for_parts(metric, make) for make in itself_or_other)]
+        return {str(each): each for each in dict.fromkeys(sums)}
     goal = metric.goal
     if goal is not None:
         plain = ours_for(metric._with(goal=None))
@@ -43,6 +47,10 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
         if objective not in named.values():
             named[label] = objective
     return named
+
+
+def _always(label: str) -> Callable[[Metric], Objective]:
+    return lambda metric: get_objective(label)
 
 
 def natives_for(library: str, metric: Metric) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
 """The names of all objectives and metrics, and the objective for a metric."""
 
+from collections.abc import Callable
+
 from ltr_objectives.metrics.average_precision import MAP
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric, WeightedSum, get_metric
 from ltr_objectives.metrics.binary import RPrecision
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import on_goal
+from ltr_objectives.objectives.mixture import Mixture, on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss
 
 # Metrics for which YetiLoss for NDCG, without a cutoff, is behind on no kind of data; docs/studies.md has the study.
@@ -35,13 +37,34 @@ def objective_for(metric: str | Metric) -> Objective:
 
     A metric that looks at few documents or grades gives few gradients, so an objective for another one can do better.
 
+    For a sum of metrics it is the sum of the objectives for them, with the same weights.
+
     >>> str(objective_for("map@10")), str(objective_for("map(threshold=2)"))
     ('yetiloss:ndcg', 'yetiloss:map(threshold=2)')
+    >>> str(objective_for("ndcg@10 + 0.3*map[revenue]"))
+    'yetiloss:ndcg+0.3*yetiloss:ndcg[revenue]'
     """
-    given = get_metric(metric)
-    found = learnable(given._with(goal=None))
-    usual = found.name in USUAL and type(found) is Metric.named[found.name] and COUNTING.issuperset(found._changed())
-    return on_goal(YetiLoss("ndcg" if usual else found), given.goal)
+
+    def best(plain: Metric) -> Objective:
+        found = learnable(plain)
+        usual = type(found) is Metric.named.get(found.name) and found.name in USUAL
+        return YetiLoss("ndcg" if usual and COUNTING.issuperset(found._changed()) else found)
+
+    return for_parts(get_metric(metric), best)
+
+
+def for_parts(metric: Metric, make: Callable[[Metric], Objective]) -> Objective:
+    """What ``make`` returns for the metric without its goal, on the labels of the goal; for a sum, that of its parts.
+
+    Equal objectives are one part of the result, because each part takes the time of a training.
+    """
+    parts, weights = (metric.parts, metric.weights) if isinstance(metric, WeightedSum) else ((metric,), (1.0,))
+    found: dict[tuple[Objective, str | None], float] = {}
+    for part, weight in zip(parts, weights, strict=True):
+        key = make(part._with(goal=None)), part.goal
+        found[key] = found.get(key, 0.0) + weight
+    objectives, goals = zip(*found, strict=True)
+    return on_goal(objectives[0], goals[0]) if len(found) == 1 else Mixture(objectives, [*found.values()], labels=goals)
 
 
 def learnable(metric: Metric) -> Metric:

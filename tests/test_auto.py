@@ -122,12 +122,15 @@ def test_one_query_has_no_standard_error():
     assert all(each.se is None for each in found.report_)
 
 
-def test_it_chooses_for_the_labels_of_a_goal():
+@pytest.mark.parametrize("text", ["ndcg@5[other]", "ndcg@5 + 0.5*map[other]"])
+def test_it_chooses_for_the_labels_of_goals(text):
     steps = np.quantile(TRAIN.X[:, 1], [0.5, 0.8])
     goals = [np.digitize(part.X[:, 1], steps).astype(float) for part in (TRAIN, VALI)]
     given = {"labels": {"other": goals[0]}, "eval_labels": [{"other": goals[1]}]}
-    found = fitted("lightgbm", metric="ndcg@5[other]", **given)
-    assert {each.objective for each in found.report_} == set(ours_for(get_metric("ndcg@5[other]")))
-    value = evaluate("ndcg@5", found.predict(VALI.X), goals[1], VALI.group)
+    found, metric = fitted("lightgbm", metric=text, **given), get_metric(text)
+    ours = ours_for(metric)
+    assert {each.objective for each in found.report_} == {*ours, *natives_for("lightgbm", metric)}
+    assert not any(each.left_out for each in found.report_)
+    value = evaluate(text, found.predict(VALI.X), {"own": VALI.y, "other": goals[1]}, VALI.group)
     assert found.report_[0].value == pytest.approx(value)
-    assert found.objective_.facts.goals == ("other",)
+    assert all(each.facts.goals == ("other",) for each in ours.values())

@@ -146,3 +146,15 @@ def test_the_text_of_one_objective_of_a_goal():
     assert str(get_objective("yetiloss:map[revenue]").metric) == "map[revenue]"
     assert str(get_objective("listnet[revenue] + yetiloss:map").metric) == "None"
     assert objective_for("map[revenue]").parts == (objective_for("map"),)
+
+
+def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():
+    for text in ("auc + 0.3*map(threshold=3)[sold]", "2*spearman + auc[sold] + rbp", "rprec[sold] + 0.5*auc[sold]"):
+        metric = get_metric(text)
+        parts = [objective_for(part) for part in metric.parts]
+        plain = [each.parts[0] if part.goal else each for each, part in zip(parts, metric.parts, strict=True)]
+        goals = [part.goal for part in metric.parts]
+        assert objective_for(text) == Mixture(plain, metric.weights, labels=goals)
+        assert get_objective(str(objective_for(text))) == objective_for(text)
+    assert objective_for("ndcg@10 + 0.3*map") == objective_for("ndcg")  # of which there is one
+    assert objective_for("ndcg@5[sold] + ndcg@10[sold]") == objective_for("ndcg[sold]")
