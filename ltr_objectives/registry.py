@@ -9,7 +9,7 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss
 
-# Metrics for which YetiLoss for NDCG, without a cutoff, is behind on no kind of data; docs/studies.md has the study.
+# Metrics that YetiLoss for NDCG, without a cutoff, trains as well as its rivals: docs/results.md has the measurements
 USUAL = {"ndcg", "precision", "recall", "map", "mrr", "hit", "err"}
 COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
 
