@@ -20,7 +20,7 @@ COLOURS = {  # the same in every picture and notebook
     "ranknet": "#009E73", "mixture": "#332288",
 }  # fmt: skip
 OTHERS = ("#CC79A7", "#E69F00", "#882255", "#999933", "#44AA99", "#661100")  # with those of Tol
-INK, PALE = "#333333", "#DDDDDD"
+INK, PALE, OURS = "#333333", "#DDDDDD", "#0072B2"
 
 
 def colours_of(labels: Iterable[str]) -> dict[str, str]:
@@ -102,7 +102,7 @@ def seconds(results: Iterable[dict[str, Any]]) -> Figure:
         own = list(found)[1]
         bars = {
             f"{title}, {own.partition(':mode')[0]}": (found[own], "#BBBBBB"),
-            "ours": (found["yetiloss:ndcg"], "#0072B2"),
+            "ours": (found["yetiloss:ndcg"], OURS),
         }
         for i, (name, (value, colour)) in enumerate(bars.items()):
             y = row + (i - 0.5) * height
@@ -113,3 +113,43 @@ def seconds(results: Iterable[dict[str, Any]]) -> Figure:
     ax.set_axis_off()
     ax.invert_yaxis()
     return figure
+
+
+def demo_panels(seconds: pd.DataFrame, goals: pd.DataFrame, named: pd.DataFrame) -> Figure:
+    """Draw the three comparisons of the demo, with 95% intervals over test queries."""
+    figure = blank(9.6, 3.4, "")
+    times, both, mean = figure.subplots(1, 3)
+    libraries = [library for library in TITLES if library in set(seconds["library"])]
+    for row, library in enumerate(libraries):
+        own, ours = seconds.loc[seconds["library"] == library, "seconds"]
+        for y, value, colour in ((row - 0.18, own, "#BBBBBB"), (row + 0.18, ours, OURS)):
+            times.barh(y, value, 0.34, color=colour)
+            times.text(value, y, f" {value:.1f}", va="center", fontsize=9, color=INK)
+        one = goals[(goals["library"] == library) & (goals["objective"] == goals["objective"].iloc[-1])]
+        for dy, colour, (_, line) in zip((-0.12, 0.12), ("#BBBBBB", OURS), one.iterrows(), strict=True):
+            d, low, high = (100 * line[key] / line["b"] for key in ("difference", "low", "high"))
+            interval(both, row + dy, d, low, high, colour)
+        of = named[(named["library"] == library) & ~named["native"] & (named["metric"] == named["metric"].iloc[0])]
+        d, error = 1000 * of["difference"].iloc[0], 1960 * of["difference_se"].iloc[0]
+        interval(mean, row, d, d - error, d + error, OURS)
+    titles = {
+        times: "Seconds of a training\n(grey: the library's own)",
+        both: "Two goals, one model: change in\nNDCG (grey) and revenue, percent",
+        mean: "MAP on SelQA minus the library's\nbest objective, thousandths",
+    }
+    for ax, title in titles.items():
+        ax.set_title(title, loc="left", fontsize=10, color=INK)
+        quiet(ax)
+        ax.grid(axis="y", lw=0)
+        ax.set_yticks(range(len(libraries)), [TITLES[library] for library in libraries] if ax is times else [])
+        ax.set_ylim(len(libraries) - 0.5, -0.5)
+    for ax in (both, mean):
+        ax.axvline(0.0, color=INK, lw=0.8)
+        ax.grid(axis="x", color=PALE, lw=0.6)
+    times.set_xticks([])
+    return figure
+
+
+def interval(ax: Any, y: float, value: float, low: float, high: float, colour: str) -> None:
+    """Draw a dot and its interval."""
+    ax.errorbar(value, y, xerr=[[value - low], [high - value]], fmt="o", ms=6.5, lw=1.6, color=colour)

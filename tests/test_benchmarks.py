@@ -416,7 +416,11 @@ def test_stored_gradients_grow_the_same_trees(how):
     assert models[0] == models[1]
 
 
-def test_the_demo_writes_its_table_and_picture(tmp_path):
+def test_the_demo_writes_its_tables_and_picture(tmp_path):
     output = run("demo", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
-    assert "best by ndcg@10: lightgbm" in output
-    assert all((tmp_path / f"demo.{ending}").exists() for ending in ("csv", "png"))
+    table = pd.read_csv(tmp_path / "demo.csv")
+    assert list(dict.fromkeys(table["part"])) == [
+        line.rstrip() for line in output.splitlines() if line[:2] in ("1.", "2.", "3.")
+    ]
+    assert len(table) == 2 + 3 * 2 + 3 * 3  # seconds; two metrics of one, two and a sum; three metrics
+    assert (tmp_path / "demo.png").exists()
