@@ -1,8 +1,8 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-The pages of :func:`reference` are on the site only; in the repository links to source files take their place.
-``python docs/pages.py --files`` writes the list of public names into ``promises.md`` itself, where the tests compare it
-with the code. Notebooks become pages, and MathJax is added, so that the site needs no other server.
+The pages of :func:`reference` and the list of public names are on the site only; in the repository links to source
+files take their place. ``python docs/pages.py --names`` prints that list. Notebooks become pages, and MathJax is added,
+so that the site needs no other server.
 """
 
 import importlib
@@ -56,7 +56,7 @@ NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name,
 OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./(?![^)]*\.md)[^)]*\)")  # a link that the site cannot follow
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
-SURFACE = re.compile(r"(?<=<!-- from the code: surface -->\n).*(?=<!-- end -->)", re.DOTALL)
+SURFACE = "<!-- every public name -->"
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
@@ -85,22 +85,12 @@ def write() -> None:
         shutil.copy(modules / source, OUT / name)
 
 
-def write_files() -> None:
-    """Write the public names into the pages of the repository."""
-    for page in DOCS.rglob("*.md"):
-        page.write_text(in_file(page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def in_file(markdown: str) -> str:
-    """The page as the repository shows it, with current public names."""
-    return SURFACE.sub(lambda _: f"\n{surface()}\n", markdown)
-
-
 def on_site(markdown: str) -> str:
     """The page of the site: names and sources lead to the reference, and notebooks to their pages."""
     markdown = SOURCE.sub(lambda match: f"]({SOURCES[match[1]]})", NAMED.sub(named, markdown))
     markdown = OTHER_FILE.sub(r"\1", NOTEBOOK.sub(r"](\1.md", markdown))
-    return HEADER.sub(r"---\n\1\n---", linked(markdown))
+    markdown = HEADER.sub(r"---\n\1\n---", linked(markdown))
+    return markdown.replace(SURFACE, surface()) if SURFACE in markdown else markdown
 
 
 def named(match: re.Match[str]) -> str:
@@ -357,4 +347,4 @@ are not public.
 
 
 if __name__ == "__main__":
-    write_files() if "--files" in sys.argv else write()
+    print(surface()) if "--names" in sys.argv else write()
