@@ -8,6 +8,7 @@ so that the site needs no other server.
 import importlib
 import inspect
 import json
+import os
 import re
 import shutil
 import sys
@@ -53,9 +54,11 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
 }
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
-OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./(?![^)]*\.md)[^)]*\)")  # a link that the site cannot follow
+OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")  # a link that the site cannot follow
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
+ELSEWHERE = {"studies.md": ROOT / "benchmarks" / "results" / "README.md"}  # pages of the site that stand elsewhere
+LINK = re.compile(r"\]\((?![\w+]+:|#)([^)#]+)")
 SURFACE = "<!-- every public name -->"
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
@@ -73,6 +76,8 @@ def write() -> None:
     shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
     for page in OUT.rglob("*.md"):
         page.write_text(on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, source in ELSEWHERE.items():
+        (OUT / name).write_text(on_site(as_in_docs(source)), encoding="utf-8")
     for name, markdown in reference():
         (OUT / name).parent.mkdir(exist_ok=True)
         (OUT / name).write_text(markdown, encoding="utf-8")
@@ -85,9 +90,17 @@ def write() -> None:
         shutil.copy(modules / source, OUT / name)
 
 
+def as_in_docs(source: Path) -> str:
+    """The page with its links as if it stood in this folder."""
+    beside = lambda match: f"]({os.path.relpath(source.parent / match[1], DOCS)}"  # noqa: E731
+    return LINK.sub(beside, source.read_text(encoding="utf-8"))
+
+
 def on_site(markdown: str) -> str:
     """The page of the site: names and sources lead to the reference, and notebooks to their pages."""
-    markdown = SOURCE.sub(lambda match: f"]({SOURCES[match[1]]})", NAMED.sub(named, markdown))
+    for name, source in ELSEWHERE.items():
+        markdown = markdown.replace(f"]({os.path.relpath(source, DOCS)}", f"]({name}")
+    markdown = SOURCE.sub(lambda match: f"]({SOURCES.get(match[1], match[1])})", NAMED.sub(named, markdown))
     markdown = OTHER_FILE.sub(r"\1", NOTEBOOK.sub(r"](\1.md", markdown))
     markdown = HEADER.sub(r"---\n\1\n---", linked(markdown))
     return markdown.replace(SURFACE, surface()) if SURFACE in markdown else markdown

@@ -119,7 +119,8 @@ def test_scripts_run_before_and_after_the_switch(library, sign, names, workplace
 
 
 def test_links_hold_in_the_repository():
-    pages = {DOCS / page: text for page, text in PAGES.items()} | {README: README.read_text()}
+    others = (README, ROOT / "benchmarks" / "results" / "README.md")
+    pages = {DOCS / page: text for page, text in PAGES.items()} | {page: page.read_text() for page in others}
     for page, text in pages.items():
         for link, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", BLOCK.sub("", text)):
             found = page.parent.joinpath(link).resolve() if link else page
