@@ -57,7 +57,10 @@ NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name,
 OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")  # a link that the site cannot follow
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
-ELSEWHERE = {"studies.md": ROOT / "benchmarks" / "results" / "README.md"}  # pages of the site that stand elsewhere
+ELSEWHERE = {  # pages of the site that stand elsewhere
+    "index.md": ROOT / "README.md",
+    "studies.md": ROOT / "benchmarks" / "results" / "README.md",
+}
 LINK = re.compile(r"\]\((?![\w+]+:|#)([^)#]+)")
 SURFACE = "<!-- every public name -->"
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
@@ -108,7 +111,8 @@ def on_site(markdown: str) -> str:
 
 def named(match: re.Match[str]) -> str:
     """A public name with a link to its reference in the place of its source file."""
-    return f"[{match[1]}][{next(public for public in public_names() if public.endswith('.' + match[2]))}]"
+    public = next((name for name in public_names() if name.endswith(f".{match[2]}")), None)
+    return match[0] if public is None else f"[{match[1]}][{public}]"
 
 
 def linked(markdown: str) -> str:

@@ -35,7 +35,7 @@ NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=--trees )\d{3,}|(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
 RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.search(text))}
-MAIN = {"choose_objective.md", "index.md", "estimators.md", "metrics.md", "tutorial.md"}
+MAIN = {"choose_objective.md", "estimators.md", "metrics.md", "tutorial.md"}
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[] if p in MAIN else pytest.mark.release) for p in RUN])
