@@ -19,7 +19,7 @@ from ltr_objectives._files import replacing
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PICTURE = ROOT / "docs" / "pictures" / "seconds.png"
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
     "lead": "**What our names give",
     "objectives": "**Each objective",
@@ -186,7 +186,7 @@ def published(text: str, results: Path) -> str:
 def publish(
     results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
 ) -> None:
-    """Write the tables of README.md and docs/ anew, and the picture of seconds.
+    """Write the tables of the pages anew, and the picture of seconds.
 
     Pages without changes are not written.
     """
