@@ -65,6 +65,13 @@ def training(document: Document) -> Lines:
     return lines
 
 
+def short_training(document: Document) -> Lines:
+    """Tabulate the seconds of the libraries' own ranking objectives, and of LambdaMART and YetiLoss for NDCG."""
+    named = {base for r in document["results"] for base in list(r["over"])[1:]}  # after squared error
+    named |= {"objective", "lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg"}
+    return [line[:4] for line in training(document) if line[1] in named]
+
+
 def evaluation(document: Document) -> Lines:
     """Tabulate the time of a metric in a training."""
     lines = [["library", "its metric", "training without, s", "its metric, ms a tree", "ours, ms a tree", "ours / its"]]
@@ -124,7 +131,7 @@ def _few(seconds: float) -> str:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "kernels": kernels, "training": training, "evaluation": evaluation,
+    "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup,
 }  # fmt: skip
 
