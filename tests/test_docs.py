@@ -35,7 +35,7 @@ NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=--trees )\d{3,}|(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
 RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.search(text))}
-MAIN = {"choose_objective.md", "estimators.md", "metrics.md", "tutorial.md"}
+MAIN = {"choose_objective.md", "estimators.md", "metrics.md", "tools.md", "tutorial.md"}
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[] if p in MAIN else pytest.mark.release) for p in RUN])
@@ -48,7 +48,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     if not whole:
         examples.less_data(monkeypatch)
     names: dict[str, object] = {"__name__": "page"}
-    for match in BLOCK.finditer(PAGES[page]):
+    for match in BLOCK.finditer(PAGES[page].partition("<!-- the code below is executed by")[0]):
         code, printed = textwrap.dedent(match[3]), io.StringIO()
         code = code if whole else MANY_TREES.sub("20", code)
         if match[2] == "diff":
