@@ -33,7 +33,6 @@ lint: .venv/installed
 	$(BIN)/zizmor --offline --quiet .github
 
 docs: .venv/installed  ## the documentation, in build/site
-	$(BIN)/python docs/pages.py --files
 	$(BIN)/python docs/pages.py
 	$(BIN)/zensical build --clean --strict
 

@@ -86,8 +86,8 @@ CASES = (
     Case("PL-Rank, 10 ranks, 200 rankings", "plrank:samples=200", "PL-Rank-3 in NumPy", _plrank, FEW),
     Case("the same with second derivatives", "plrank:samples=200;hessian=absolute", "PL-Rank-3 in NumPy", _plrank, FEW),
     Case("XE-NDCG", "xendcg", "LightGBM rank_xendcg", _native("lightgbm", "rank_xendcg")),
-    Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", iteration.native_metric),
-    Case("evaluate NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d)),
+    Case("metric NDCG@10", "ndcg@10", "LightGBM's metric", iteration.native_metric),
+    Case("metric NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d)),
 )  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def kernels(
     rows = []
     for case in track([c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()], console=console):
         part = parts[case.share]
-        metric = case.what.startswith("evaluate")
+        metric = case.what.startswith("metric")
         own = (iteration.ours_metric if metric else iteration.ours)(case.ours, part, threads, iterations)
         other = case.reference(part, threads, iterations)
         times = np.array([(own(), other()) for _ in range(rounds)])

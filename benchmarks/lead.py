@@ -24,12 +24,12 @@ CHOICES = NAMED, ON_VALI, OURS_ON_VALI
 EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
     "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. The native "
-    "objective is the one with the best vali value in each fold. "
+    "objective is the one with the best validation value in each fold. "
     f"In the columns of data {BETTER} and {WORSE} mark p below {ALPHA:g} in the paired t-test, after Holm's correction "
-    'over the column. "Ours chosen on vali" is chosen as the native objective is, among all of ours.'
+    'over the column. "Ours chosen by validation" is chosen as the native objective is, among all our objectives.'
 )
 
-OBJECTIVES_TITLE = "**Each objective of ours, minus the native objective chosen on vali**"
+OBJECTIVES_TITLE = "**Each objective of this package, minus the native one chosen by validation**"
 OBJECTIVES_EXPLANATION = (
     "Thousandths, means over the libraries, with standard errors over test queries in brackets. `{metric}` is "
     "the metric of the column. The best in the mean over the metrics comes first. In this mean each query on which the "
@@ -44,7 +44,7 @@ AGAINST = (
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines of the objectives with the best vali value in each fold, the library's own and ours.
+    """Return the lines of the objectives with the best validation value in each fold, the library's own and ours.
 
     They are labelled ``ON_VALI`` and ``OURS_ON_VALI``.
     """
@@ -221,7 +221,7 @@ def markdown(table: pd.DataFrame) -> str:
     head = ["metric", "library", "ours", *kinds]
     head += ["each data set once"] if last == POOLED else []
     optional = [name for name in ("on_vali", "native_at_defaults") if table[name].notna().all()]
-    head += [{"on_vali": "ours chosen on vali", "native_at_defaults": "defaults chosen, native / ours"}[name]
+    head += [{"on_vali": "ours chosen by validation", "native_at_defaults": "defaults chosen, native / ours"}[name]
              for name in optional]  # fmt: skip
     lines = [head]
     for (metric, library), part in table.groupby(["metric", "library"], sort=False):

@@ -19,7 +19,7 @@ from ltr_objectives._files import replacing
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PICTURE = ROOT / "docs" / "pictures" / "seconds.png"
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
     "lead": "**What our names give",
     "objectives": "**Each objective",
@@ -63,6 +63,13 @@ def training(document: Document) -> Lines:
             parts = [f"{trees:.0f}", interface, f"{ms['seconds'] - ms['interface']:.1f}"]
         lines.append([r["library"], r["objective"], took, own, floor, *parts])
     return lines
+
+
+def short_training(document: Document) -> Lines:
+    """Tabulate the seconds of the libraries' own ranking objectives, and of LambdaMART and YetiLoss for NDCG."""
+    named = {base for r in document["results"] for base in list(r["over"])[1:]}  # after squared error
+    named |= {"objective", "lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg"}
+    return [line[:4] for line in training(document) if line[1] in named]
 
 
 def evaluation(document: Document) -> Lines:
@@ -124,7 +131,7 @@ def _few(seconds: float) -> str:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "kernels": kernels, "training": training, "evaluation": evaluation,
+    "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup,
 }  # fmt: skip
 
@@ -186,7 +193,7 @@ def published(text: str, results: Path) -> str:
 def publish(
     results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
 ) -> None:
-    """Write the tables of README.md and docs/ anew, and the picture of seconds.
+    """Write the tables of the pages anew, and the picture of seconds.
 
     Pages without changes are not written.
     """

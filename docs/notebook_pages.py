@@ -19,7 +19,7 @@ def pages() -> Iterator[tuple[str, bytes]]:
         blocks: list[str] = []
         for number, cell in enumerate(notebook.cells):
             if cell.cell_type == "markdown":
-                blocks.append(cell.source.replace("](../docs/", "](../").replace(".ipynb)", ".md)"))
+                blocks.append(at_home(cell.source))
                 continue
             blocks.append(f"```python\n{cell.source}\n```")
             for i, output in enumerate(joined(cell.outputs)):
@@ -29,6 +29,12 @@ def pages() -> Iterator[tuple[str, bytes]]:
                 blocks.extend(shown(output, name))
         yield f"{path.stem}.md", "\n\n".join(blocks).encode()
         yield from pictures.items()
+
+
+def at_home(markdown: str) -> str:
+    """Lead the links of a notebook to pages of the site."""
+    markdown = markdown.replace("](../docs/", "](../").replace("](../benchmarks/results/README.md", "](../studies.md")
+    return markdown.replace(".ipynb)", ".md)")
 
 
 def joined(outputs: list[Any]) -> Iterator[Any]:

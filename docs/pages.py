@@ -1,13 +1,14 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-The pages of :func:`reference` are on the site only; in the repository links to source files take their place.
-``python docs/pages.py --files`` writes the list of public names into ``promises.md`` itself, where the tests compare it
-with the code. Notebooks become pages, and MathJax is added, so that the site needs no other server.
+The pages of :func:`reference` and the list of public names are on the site only; in the repository links to source
+files take their place. ``python docs/pages.py --names`` prints that list. Notebooks become pages, and MathJax is added,
+so that the site needs no other server.
 """
 
 import importlib
 import inspect
 import json
+import os
 import re
 import shutil
 import sys
@@ -53,10 +54,15 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
 }
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
-OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./(?![^)]*\.md)[^)]*\)")  # a link that the site cannot follow
+OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")  # a link that the site cannot follow
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
-SURFACE = re.compile(r"(?<=<!-- from the code: surface -->\n).*(?=<!-- end -->)", re.DOTALL)
+ELSEWHERE = {  # pages of the site that stand elsewhere
+    "index.md": ROOT / "README.md",
+    "studies.md": ROOT / "benchmarks" / "results" / "README.md",
+}
+LINK = re.compile(r"\]\((?![\w+]+:|#)([^)#]+)")
+SURFACE = "<!-- every public name -->"
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
@@ -73,6 +79,8 @@ def write() -> None:
     shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
     for page in OUT.rglob("*.md"):
         page.write_text(on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, source in ELSEWHERE.items():
+        (OUT / name).write_text(on_site(as_in_docs(source)), encoding="utf-8")
     for name, markdown in reference():
         (OUT / name).parent.mkdir(exist_ok=True)
         (OUT / name).write_text(markdown, encoding="utf-8")
@@ -85,27 +93,26 @@ def write() -> None:
         shutil.copy(modules / source, OUT / name)
 
 
-def write_files() -> None:
-    """Write the public names into the pages of the repository."""
-    for page in DOCS.rglob("*.md"):
-        page.write_text(in_file(page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def in_file(markdown: str) -> str:
-    """The page as the repository shows it, with current public names."""
-    return SURFACE.sub(lambda _: f"\n{surface()}\n", markdown)
+def as_in_docs(source: Path) -> str:
+    """The page with its links as if it stood in this folder."""
+    beside = lambda match: f"]({os.path.relpath(source.parent / match[1], DOCS)}"  # noqa: E731
+    return LINK.sub(beside, source.read_text(encoding="utf-8"))
 
 
 def on_site(markdown: str) -> str:
     """The page of the site: names and sources lead to the reference, and notebooks to their pages."""
-    markdown = SOURCE.sub(lambda match: f"]({SOURCES[match[1]]})", NAMED.sub(named, markdown))
+    for name, source in ELSEWHERE.items():
+        markdown = markdown.replace(f"]({os.path.relpath(source, DOCS)}", f"]({name}")
+    markdown = SOURCE.sub(lambda match: f"]({SOURCES.get(match[1], match[1])})", NAMED.sub(named, markdown))
     markdown = OTHER_FILE.sub(r"\1", NOTEBOOK.sub(r"](\1.md", markdown))
-    return HEADER.sub(r"---\n\1\n---", linked(markdown))
+    markdown = HEADER.sub(r"---\n\1\n---", linked(markdown))
+    return markdown.replace(SURFACE, surface()) if SURFACE in markdown else markdown
 
 
 def named(match: re.Match[str]) -> str:
     """A public name with a link to its reference in the place of its source file."""
-    return f"[{match[1]}][{next(public for public in public_names() if public.endswith('.' + match[2]))}]"
+    public = next((name for name in public_names() if name.endswith(f".{match[2]}")), None)
+    return match[0] if public is None else f"[{match[1]}][{public}]"
 
 
 def linked(markdown: str) -> str:
@@ -357,4 +364,4 @@ are not public.
 
 
 if __name__ == "__main__":
-    write_files() if "--files" in sys.argv else write()
+    print(surface()) if "--names" in sys.argv else write()

@@ -76,7 +76,7 @@ def workplace(tmp_path, monkeypatch):
 def client():
     """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.
 
-    It starts in milliseconds, and machine code is compiled once. The example of docs/large_data.md has processes as
+    It starts in milliseconds, and machine code is compiled once. The example of docs/clusters.md has processes as
     workers.
     """
     distributed = pytest.importorskip("distributed")

@@ -357,7 +357,7 @@ def test_published_tables_are_those_of_the_results_and_a_block_alone_is_replaced
 FULL = [pytest.param(only, marks=pytest.mark.release) for only in ("XGBoost", "CatBoost YetiRank:mode=MRR", "in NumPy")]
 
 
-@pytest.mark.parametrize("only", ["our NDCG", "evaluate", *FULL])
+@pytest.mark.parametrize("only", ["our NDCG", "metric", *FULL])
 def test_kernels(tmp_path, only):
     run("kernels", "--queries", 60, "--rounds", 3, "--iterations", 1, "--threads", 1, "--only", only, "--out", tmp_path)
     written = json.loads((tmp_path / "kernels.json").read_text())

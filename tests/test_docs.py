@@ -30,12 +30,12 @@ DOCS, README = ROOT / "docs", ROOT / "README.md"
 if not README.exists():
     pytest.skip("the tests run beside an unpacked wheel", allow_module_level=True)
 BLOCK = re.compile(r"^( *)```(python|diff|sh)\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
-EXECUTED = re.compile(r"^<!-- executed: (true|on less data) -->$", re.MULTILINE)
+EXECUTED = re.compile(r"^<!-- executed: (true|nearly|on less data) -->$", re.MULTILINE)
 NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=--trees )\d{3,}|(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
 RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.search(text))}
-MAIN = {"choose_objective.md", "index.md", "estimators.md", "metrics.md", "tutorial.md"}
+MAIN = {"choose_objective.md", "estimators.md", "metrics.md", "tools.md", "tutorial.md"}
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[] if p in MAIN else pytest.mark.release) for p in RUN])
@@ -44,11 +44,11 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
         if version(need.name) not in need.specifier:
             pytest.skip(f"{page} is about {need}")
     monkeypatch.chdir(tmp_path)
-    whole = RUN[page] == "true"
+    whole = RUN[page] != "on less data"
     if not whole:
         examples.less_data(monkeypatch)
     names: dict[str, object] = {"__name__": "page"}
-    for match in BLOCK.finditer(PAGES[page]):
+    for match in BLOCK.finditer(PAGES[page].partition("<!-- the code below is executed by")[0]):
         code, printed = textwrap.dedent(match[3]), io.StringIO()
         code = code if whole else MANY_TREES.sub("20", code)
         if match[2] == "diff":
@@ -59,7 +59,17 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
         with contextlib.redirect_stdout(printed):
             print(shell(code), end="") if match[2] == "sh" else examples.run(code, names)
         if match[4] is not None and whole:
-            assert printed.getvalue() == textwrap.dedent(match[4])
+            same(printed.getvalue(), textwrap.dedent(match[4]), nearly=RUN[page] == "nearly")
+
+
+def same(printed: str, expected: str, *, nearly: bool) -> None:
+    """Compare an output with that of the page; fractions of models differ a little by version and processor."""
+    if nearly:
+        words, shown = ([*re.split(r"(-?\d+\.\d+)", " ".join(text.split()))] for text in (printed, expected))
+        assert [word.rstrip("+ ") for word in words[::2]] == [word.rstrip("+ ") for word in shown[::2]]
+        np.testing.assert_allclose(*(np.array(found[1::2], float) for found in (words, shown)), atol=0.012)
+    else:
+        assert printed == expected
 
 
 def shell(code: str) -> str:
@@ -119,7 +129,8 @@ def test_scripts_run_before_and_after_the_switch(library, sign, names, workplace
 
 
 def test_links_hold_in_the_repository():
-    pages = {DOCS / page: text for page, text in PAGES.items()} | {README: README.read_text()}
+    others = (README, ROOT / "benchmarks" / "results" / "README.md")
+    pages = {DOCS / page: text for page, text in PAGES.items()} | {page: page.read_text() for page in others}
     for page, text in pages.items():
         for link, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", BLOCK.sub("", text)):
             found = page.parent.joinpath(link).resolve() if link else page
@@ -142,12 +153,6 @@ def test_settings_that_pages_link_exist():
         for setting, name, file in re.findall(r"\[`((\w+)[^`\]]*)`\]\(\.\./([\w/]+\.py)\)", text):
             eval(setting, public.copy())  # raises for an argument that does not exist
             assert Path(inspect.getfile(inspect.unwrap(public[name]))).samefile(ROOT / file), (setting, file)
-
-
-def test_promises_and_generated_pages_are_those_of_the_code():
-    pages = load(DOCS / "pages.py")
-    for page, text in PAGES.items():
-        assert text == pages.in_file(text), f"run `python docs/pages.py --files`, which changes docs/{page}"
 
 
 class Page(HTMLParser):
@@ -174,6 +179,7 @@ def test_the_site():
         done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     built = ROOT / "build" / "site"
+    assert "make_ranking_fold" in (built / "promises.html").read_text()  # as every public name
     site = {path.relative_to(built).as_posix(): Page(path.read_text()) for path in built.rglob("*.html")}
     missing = {name.replace(".md", ".html") for name in PAGES} - {
         posixpath.normpath(x) for x in site["index.html"].links

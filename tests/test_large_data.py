@@ -96,7 +96,7 @@ def test_the_page_runs(workplace, monkeypatch):
     pytest.importorskip("xgboost", minversion="3.0")
     examples.less_data(monkeypatch)
     names = {}
-    for code in examples.blocks("docs/large_data.md")[:5]:  # of one machine
+    for code in examples.blocks("docs/large_data.md"):
         examples.run(code, names)
     assert isinstance(names["model"], lgb.Booster)
     assert names["dtrain"].num_data() == sum(names["group"])

@@ -24,8 +24,8 @@ CAPTION = (
 )
 OWN_BEST = "the library's own best objective for this metric"
 DEFAULTS = (
-    "In brackets: standard errors of differences. Native n/m: in n of m folds vali chose the library's own defaults "
-    "for a native objective, in the others the settings of ours."
+    "In brackets: standard errors of differences. Native n/m: trained with the library's own defaults in n of m folds, "
+    "because they were better on validation data; in the others with the settings of our objectives."
 )
 RISING = "A + after trees: in most folds validation was best at the last tree allowed, and more may be better."
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -161,6 +161,6 @@ def winner_of(lines: Sequence[Line], library: str = "") -> tuple[Line, str]:
     winner = max(goal, key=lambda line: line["mean"])
     text = f"{winner['library']}, {winner['objective']}"
     if winner["reference"]:  # else it is the library's own best, or none was trained
-        chance = "beyond" if winner["p"] < ALPHA else "within"
-        text += f"; its lead over {winner['reference']} is {chance} chance"
+        found = f"significant (p < {ALPHA:g})" if winner["p"] < ALPHA else "not significant"
+        text += f"; its lead over {winner['reference']} is {found}"
     return winner, text

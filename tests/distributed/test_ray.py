@@ -100,5 +100,5 @@ def test_with_max_failures_the_training_begins_again(jobs, every, begun, tmp_pat
 
 def test_the_page_runs(jobs):
     names = {"__name__": "page"}
-    examples.run(examples.block("docs/large_data.md", "XGBoostTrainer"), names)
+    examples.run(examples.block("docs/clusters.md", "XGBoostTrainer"), names)
     assert names["model"].num_boosted_rounds() == 20

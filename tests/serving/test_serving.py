@@ -50,7 +50,7 @@ def by_lightgbm(missing=False, **params):
 def recipes():
     """The functions of the page's section on ONNX, by name."""
     code = examples.block("docs/serving.md", "def with_objective").partition("for i, converted")[0]
-    names = {"lgb": lgb, "test": SimpleNamespace(X=OTHER)}
+    names = {"lgb": lgb, "np": np, "test": SimpleNamespace(X=OTHER)}
     examples.run(code, names)
     return names
 

@@ -1,4 +1,4 @@
-"""The page on models after training runs, and trackers record every round."""
+"""The pages on models after training and on tools run, and trackers record every round."""
 
 import examples
 import mlflow
@@ -18,12 +18,18 @@ X, Y, QID = ranking(0)
 DATA = {"X": X, "y": Y, "qid": QID, "eval_set": [(X, Y)], "eval_qid": [QID]}
 
 
-def test_the_page_runs(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "made"),
+    [("serving", {"converted", "compiled", "dump", "solr"}), ("tools", {"study", "logged", "stage", "theirs"})],
+)
+def test_the_pages_run(page, made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for code in examples.blocks("docs/serving.md"):
+    for code in examples.blocks(f"docs/{page}.md"):
         examples.run(code, names)
-    assert {"converted", "compiled", "dump", "solr", "logged"} <= set(names)
+    assert made <= set(names)
+    if page == "serving":
+        return
     np.testing.assert_allclose([names["theirs"][name] for name in names["measures"]], list(names["ours"].values()))
     test, learner = names["test"], names["stage"].learner
     constant = evaluate("ndcg@10", np.zeros(len(test.y)), test.y, test.group)
