@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
+from benchmarks.one_list import one_list
 from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.report import report
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(evaluation)
 app.command()(kernels)
+app.command()(one_list)
 app.command()(publish)
 app.command()(quality)
 app.command()(report)

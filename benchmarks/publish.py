@@ -120,6 +120,12 @@ def long_lists(document: Document) -> Lines:
     return lines
 
 
+def one_list(document: Document) -> Lines:
+    """Tabulate the average precision of test data that are one list."""
+    lines = [["objective", "seed of the data", "average precision", "trees"]]
+    return lines + [[r["objective"], str(r["seed"]), f"{r['map']:.3f}", str(r["trees"])] for r in document["results"]]
+
+
 def _few(seconds: float) -> str:
     """Format seconds to two digits, without an exponent.
 
@@ -132,7 +138,7 @@ def _few(seconds: float) -> str:
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
-    "scaling": scaling, "scaling/long": long_lists, "startup": startup,
+    "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list,
 }  # fmt: skip
 
 

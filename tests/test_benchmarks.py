@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from benchmarks import cells, folds, lead, publish, quality, report, summary
 from benchmarks.__main__ import app
 from benchmarks.kernels import CASES
+from benchmarks.one_list import OBJECTIVES
 from benchmarks.plrank_numpy import plrank_numpy
 from benchmarks.scaling import all_names
 from benchmarks.training import Stored
@@ -379,6 +380,14 @@ def test_scaling(tmp_path):
     few, many = written["long"][:2]
     assert (many["rows"], many["bytes_a_row"] is None) == (1500, few["seconds"] * 1.5**2 > 0.001)
     assert {*objective_names(), "evaluate ndcg", "evaluate hit@10"} < set(all_names())
+
+
+def test_one_list_compares_objectives_on_the_same_data(tmp_path):
+    run("one-list", "--rows", 2000, "--seeds", "0,7", "--trees", 5, "--out", tmp_path)
+    results = json.loads((tmp_path / "one_list.json").read_text())["results"]
+    assert [(r["seed"], r["objective"]) for r in results] == [(s, o) for s in (0, 7) for o in OBJECTIVES]
+    assert all(0.1 < r["map"] <= 1 and r["trees"] <= 5 for r in results)  # constant scores have 0.05
+    assert len({r["map"] for r in results}) == len(results)
 
 
 def test_the_reference_of_plrank_is_right():
