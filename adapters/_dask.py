@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ltr_objectives.adapters._callables import refuse_goals
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric, WeightedSum, get_metric
 from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
@@ -70,6 +71,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     import dask
 
     chosen = get_metric(metric)
+    refuse_goals([chosen])
     if isinstance(chosen, WeightedSum):
         return float(chosen.of_parts(lambda part: dask_evaluate(part, scores, y, qid, weight)))
     dask_group(qid)
