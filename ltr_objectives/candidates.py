@@ -6,11 +6,10 @@ from typing import TypeVar
 import numpy as np
 
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.goals import with_goal
 from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric, WeightedSum
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import Mixture, get_objective
+from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import for_parts, learnable, objective_for
 
@@ -26,17 +25,13 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     >>> list(ours_for(get_metric("map")))
     ['yetiloss:ndcg', 'yetiloss:map', 'yetiloss:ndcg@10', 'yetiloss:gap', 'lambdamart:ndcg', 'queryrmse']
     >>> list(ours_for(get_metric("ndcg@10[revenue]")))
-    ['yetiloss:ndcg[revenue]', 'yetiloss:ndcg@10[revenue]', 'yetiloss:gap[revenue]', 'lambdamart:ndcg[revenue]', \
+    ['yetiloss:ndcg[revenue]', 'yetiloss[revenue]', 'yetiloss:gap[revenue]', 'lambdamart[revenue]', \
 'queryrmse[revenue]']
     """
-    if isinstance(metric, WeightedSum):
-        itself_or_other = [lambda part: Objective.named["yetiloss"](metric=learnable(part)), *map(_always, OTHERS)]
+    if isinstance(metric, WeightedSum) or metric.goal is not None:
+        itself_or_other = [lambda part: [Objective.named["yetiloss"](metric=learnable(part))], *map(_always, OTHERS)]
         sums = [objective_for(metric), *(for_parts(metric, make) for make in itself_or_other)]
         return {str(each): each for each in dict.fromkeys(sums)}
-    goal = metric.goal
-    if goal is not None:
-        plain = ours_for(metric._with(goal=None))
-        return {with_goal(n, goal): Mixture([each], labels=[goal], normalize=False) for n, each in plain.items()}
     metric, first = learnable(metric), objective_for(metric)
     itself = f"yetiloss:{metric}"
     named = {str(first): first, itself: Objective.named["yetiloss"](metric=metric)}
@@ -49,8 +44,8 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     return named
 
 
-def _always(label: str) -> Callable[[Metric], Objective]:
-    return lambda metric: get_objective(label)
+def _always(label: str) -> Callable[[Metric], list[Objective]]:
+    return lambda metric: [get_objective(label)]
 
 
 def natives_for(library: str, metric: Metric) -> tuple[str, ...]:

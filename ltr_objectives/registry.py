@@ -1,6 +1,6 @@
 """The names of all objectives and metrics, and the objective for a metric."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric, WeightedSum, get_metric
@@ -33,36 +33,44 @@ def metric_names() -> tuple[str, ...]:
 
 
 def objective_for(metric: str | Metric) -> Objective:
-    """The objective to train for a metric: YetiLoss for it, or for NDCG if that had more of it in our studies.
+    """The objective to train for a metric: YetiLoss for NDCG, for the metric, or for both, by our studies.
 
-    A metric that looks at few documents or grades gives few gradients, so an objective for another one can do better.
+    A metric that looks at few documents or grades gives few gradients, and NDCG uses all of them: it is trained for the
+    usual metrics, and added to those with a threshold.
 
     For a sum of metrics it is the sum of the objectives for them, with the same weights.
 
-    >>> str(objective_for("map@10")), str(objective_for("map(threshold=2)"))
-    ('yetiloss:ndcg', 'yetiloss:map(threshold=2)')
+    >>> str(objective_for("map@10")), str(objective_for("auc"))
+    ('yetiloss:ndcg', 'yetiloss:auc')
+    >>> str(objective_for("map(threshold=2)"))
+    'yetiloss:ndcg+yetiloss:map(threshold=2)'
     >>> str(objective_for("ndcg@10 + 0.3*map[revenue]"))
     'yetiloss:ndcg+0.3*yetiloss:ndcg[revenue]'
     """
 
-    def best(plain: Metric) -> Objective:
+    def best(plain: Metric) -> tuple[Objective, ...]:
         found = learnable(plain)
         usual = type(found) is Metric.named.get(found.name) and found.name in USUAL
-        return YetiLoss("ndcg" if usual and COUNTING.issuperset(found._changed()) else found)
+        options = set(found._changed()) - COUNTING
+        if usual and options <= {"threshold"}:
+            return (YetiLoss("ndcg"), *([YetiLoss(found)] if options else []))
+        return (YetiLoss(found),)
 
     return for_parts(get_metric(metric), best)
 
 
-def for_parts(metric: Metric, make: Callable[[Metric], Objective]) -> Objective:
-    """What ``make`` returns for the metric without its goal, on the labels of the goal; for a sum, that of its parts.
+def for_parts(metric: Metric, make: Callable[[Metric], Sequence[Objective]]) -> Objective:
+    """The sum of what ``make`` returns for the metric without its goal, on the labels of the goal; for a sum, of all.
 
-    Equal objectives are one part of the result, because each part takes the time of a training.
+    The objectives for a part share its weight. Equal objectives are one part of the result, because each part takes the
+    time of a training.
     """
     parts, weights = (metric.parts, metric.weights) if isinstance(metric, WeightedSum) else ((metric,), (1.0,))
     found: dict[tuple[Objective, str | None], float] = {}
     for part, weight in zip(parts, weights, strict=True):
-        key = make(part._with(goal=None)), part.goal
-        found[key] = found.get(key, 0.0) + weight
+        for objective in (made := make(part._with(goal=None))):
+            key = objective, part.goal
+            found[key] = found.get(key, 0.0) + weight / (len(made) if len(parts) > 1 else 1)
     objectives, goals = zip(*found, strict=True)
     return on_goal(objectives[0], goals[0]) if len(found) == 1 else Mixture(objectives, [*found.values()], labels=goals)
 

@@ -86,9 +86,8 @@ def test_the_name_of_a_metric_is_its_text_with_its_options():
 
 def test_options_that_only_change_the_value_do_not_change_what_is_trained():
     assert objective_for("map(ties=worst, empty=skip)") == objective_for("map")
-    assert objective_for("map(threshold=3)@10") == YetiLoss(MAP(10, threshold=3))
-    on_goal = objective_for("map(threshold=3)[stars]")
-    assert (str(on_goal.metric), on_goal.metric.threshold) == ("map(threshold=3)[stars]", 3)
+    assert objective_for("map(threshold=3)@10") == Mixture(["yetiloss:ndcg", YetiLoss(MAP(10, threshold=3))])
+    assert objective_for("map(threshold=3)[stars]").labels == ("stars", "stars")
 
 
 # sums and goals
@@ -151,10 +150,13 @@ def test_the_text_of_one_objective_of_a_goal():
 def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():
     for text in ("auc + 0.3*map(threshold=3)[sold]", "2*spearman + auc[sold] + rbp", "rprec[sold] + 0.5*auc[sold]"):
         metric = get_metric(text)
-        parts = [objective_for(part) for part in metric.parts]
-        plain = [each.parts[0] if part.goal else each for each, part in zip(parts, metric.parts, strict=True)]
-        goals = [part.goal for part in metric.parts]
-        assert objective_for(text) == Mixture(plain, metric.weights, labels=goals)
-        assert get_objective(str(objective_for(text))) == objective_for(text)
+        expected: dict[tuple[Objective, str | None], float] = {}
+        for part, weight in zip(metric.parts, metric.weights, strict=True):
+            of = objective_for(part._with(goal=None))
+            of = of.parts if isinstance(of, Mixture) else (of,)
+            expected |= {(each, part.goal): weight / len(of) for each in of}
+        found = objective_for(text)
+        assert dict(zip(zip(found.parts, found.labels, strict=True), found.weights, strict=True)) == expected
+        assert get_objective(str(found)) == found
     assert objective_for("ndcg@10 + 0.3*map") == objective_for("ndcg")  # of which there is one
     assert objective_for("ndcg@5[sold] + ndcg@10[sold]") == objective_for("ndcg[sold]")
