@@ -101,7 +101,7 @@ def seconds(results: Iterable[dict[str, Any]]) -> Figure:
         found = {r["objective"]: float(median(r["seconds"])) for r in results if r["library"] == library}
         own = list(found)[1]
         bars = {
-            f"{title}, {own.partition(':mode')[0]}": (found[own], "#BBBBBB"),
+            f"{title}, {own}": (found[own], "#BBBBBB"),
             "ours": (found["yetiloss:ndcg"], OURS),
         }
         for i, (name, (value, colour)) in enumerate(bars.items()):
