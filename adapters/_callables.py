@@ -2,7 +2,6 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,12 +26,6 @@ INSTEAD = {  # of parameters of the libraries' own objectives
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
 ByGoal = Mapping[str, ArrayLike]
-PLACES = (
-    "xgb.train and xgb.cv take obj=xgboost_objective(...) and custom_metric=xgboost_metric(...), lgb.train and lgb.cv "
-    "{'objective': lightgbm_objective(...)} and feval=lightgbm_metric(...), lightgbm.LGBMRanker both as objective= and "
-    "eval_metric=, catboost.CatBoost loss_function=catboost_objective(...) and eval_metric=catboost_metric(...), and "
-    "the rankers of ltr_objectives.adapters names, such as objective='yetiloss:map' and eval_metric='map'"
-)
 
 
 class Training:
@@ -105,15 +98,8 @@ def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
     return {goal: vector(f"labels[{goal!r}]", values) for goal, values in (labels or {}).items()}
 
 
-def library_of(second: Any, group: Any) -> str:
-    """Return the library whose data sets have these methods; LightGBM's estimators show arrays and sizes."""
-    if hasattr(second, "get_init_score") or (group is not None and not hasattr(second, "get_label")):
-        return "lightgbm"
-    return "xgboost" if hasattr(second, "num_row") and hasattr(second, "get_label") else ""
-
-
 class Placed:
-    """The base of the six callables. If one stands where another belongs, an error says what belongs where."""
+    """The base of the callables. If one stands where another belongs, an error says what belongs where."""
 
     library: ClassVar[Library]
     role: ClassVar[str]
@@ -127,9 +113,12 @@ class Placed:
     # LightGBM's estimators pass as many arguments as they count, XGBoost's pass weights if they find this name
     def __call__(self, first: Any, second: Any, sample_weight: Any = None, group: Any = None) -> Any:
         """Answer the library that calls."""
-        calls = next(filter(attrgetter("direct"), map(calls_of, LIBRARIES.values())), None)
-        role = self.role if calls is None else "objective" if "update" in calls.names else "metric"
-        if (library_of(second, group), role) != (self.library.name, self.role):
+        for library in LIBRARIES.values():
+            calls = calls_of(library)
+            role = "objective" if library.updates in calls.names else "metric"
+            if calls.direct and role != self.role:
+                raise self.misplaced()
+        if not self.library.passes(second, group):
             raise self.misplaced()
         return self.answer(first, second, sample_weight, group)
 
@@ -146,7 +135,11 @@ class Placed:
 
     def misplaced(self) -> LTRError:
         """Return the error for a place where another callable belongs."""
-        return LTRError(f"{self.__name__} does not belong here: {PLACES}")
+        places = ", ".join(library.places for library in LIBRARIES.values())
+        return LTRError(
+            f"{self.__name__} does not belong here: {places}, and the rankers of ltr_objectives.adapters names, such "
+            "as objective='yetiloss:map' and eval_metric='map'"
+        )
 
 
 class ObjectiveCallable(Placed):

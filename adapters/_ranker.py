@@ -275,7 +275,7 @@ class Ranker:
 
         ``options`` are those of the library's ``save_model``.
         """
-        self.booster_.save_model(os.fspath(path), **options)
+        self.library.write(self.booster_, os.fspath(path), **options)
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""

@@ -1,6 +1,7 @@
 """The three rankers: the adapters' models, early stopping, metrics, weights, functions, files."""
 
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import catboost
@@ -12,6 +13,7 @@ from rankers import EVAL, LIBRARIES, NATIVE, SUFFIX, TEST, TRAIN, VALI, everywhe
 from trainings import through_the_callable
 
 from ltr_objectives import MAP, Langevin, RankNet, UnitHessian, evaluate, objective_for
+from ltr_objectives.libraries import LIBRARIES as FACTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 TWO = {"eval_set": [(VALI.X, VALI.y), (TEST.X, TEST.y)], "eval_group": [VALI.group, TEST.group]}
@@ -178,6 +180,17 @@ def test_files_and_pickles_predict_the_same(library, tmp_path):
     }
     assert np.array_equal(native[library](), expected)
     assert pickle.dumps(fitted).find(TRAIN.y.tobytes()[:64]) == -1, "the training labels travel with the model"
+
+
+@everywhere
+def test_a_file_is_written_and_read_as_the_library_says(library, tmp_path, monkeypatch):
+    model, kind = fit(library), type(FACTS[library])
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "write", lambda _, model, path: Path(path).write_bytes(pickle.dumps(model)))
+        patched.setattr(kind, "read", lambda _, path: pickle.loads(Path(path).read_bytes()))
+        model.save_model(tmp_path / "model")
+        loaded = ranker(library).load_model(tmp_path / "model")
+    assert np.array_equal(loaded.predict(TEST.X), model.predict(TEST.X))
 
 
 def own(library, objective, given=None, **params):

@@ -152,6 +152,18 @@ def test_natives_are_planned_at_defaults_and_budgets_with_the_user_s_parameters_
     assert [t.budget for t in trials.trials(library, "queryrmse", budgets)] == budgets
 
 
+@everywhere
+def test_natives_whose_hessians_are_not_known_are_trained_at_defaults_alone(library, monkeypatch):
+    facts = libraries.LIBRARIES[library]
+    native, runs, train = facts.rivals[0], [], facts.train
+    monkeypatch.setattr(type(facts), "natives", {native: None})
+    monkeypatch.setattr(type(facts), "train", lambda _, run: runs.append(run) or train(run))
+    assert [t.budget.defaults for t in trials.trials(library, native, [TINY])] == [True]
+    chosen = trials.fit(library, "auto", [get_metric("mrr")], {"n_estimators": 2}, FOLD.train, FOLD.vali, 3)[0]
+    assert [run.objective for run in runs].count(native) == 1
+    assert next(each for each in chosen.report_ if each.objective == native).params == {}
+
+
 def test_a_copy_of_a_native_objective_is_level_with_it():
     """Both have the same regularisation in documents, although their Hessians differ in scale."""
     budget = replace(TINY, documents=20.0, min_child_weight=1.0)
