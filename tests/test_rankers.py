@@ -195,14 +195,13 @@ def test_a_file_is_written_and_read_as_the_library_says(library, tmp_path, monke
 
 def own(library, objective, given=None, **params):
     """Train with the library's own ranker."""
-    params = {**LIBRARIES[library][1], **params}
-    if library == "xgboost":
-        return xgb.XGBRanker(objective=objective, **params).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **(given or {}))
-    if library == "lightgbm":
-        made = lgb.LGBMRanker(objective=objective, **params, verbose=-1)
-        return made.fit(TRAIN.X, TRAIN.y, group=TRAIN.group, **(given or {}))
-    made = catboost.CatBoostRanker(loss_function=objective, **params, verbose=False, allow_writing_files=False)
-    return made.fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
+    kind, more, queries = {
+        "xgboost": (xgb.XGBRanker, {}, {"qid": TRAIN.qid}),
+        "lightgbm": (lgb.LGBMRanker, {"verbose": -1}, {"group": TRAIN.group}),
+        "catboost": (catboost.CatBoostRanker, {"verbose": 0, "allow_writing_files": False}, {"group_id": TRAIN.qid}),
+    }[library]
+    made = kind(**LIBRARIES[library][1] | params | more | {"objective": objective})
+    return made.fit(TRAIN.X, TRAIN.y, **queries, **(given or {}))
 
 
 @everywhere
