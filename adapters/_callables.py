@@ -101,14 +101,19 @@ def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
 class Placed:
     """The base of the callables. If one stands where another belongs, an error says what belongs where."""
 
-    library: ClassVar[Library]
+    of: str  # the name of the library
     role: ClassVar[str]
     no_jit = True  # else CatBoost tries to compile the method, and warns
     answer: Callable[..., Any]  # to the library that calls
 
     @property
+    def library(self) -> Library:
+        """The library."""
+        return LIBRARIES[self.of]
+
+    @property
     def __name__(self) -> str:
-        return f"{self.library.name}_{self.role}"
+        return f"{self.of}_{self.role}"
 
     # LightGBM's estimators pass as many arguments as they count, XGBoost's pass weights if they find this name
     def __call__(self, first: Any, second: Any, sample_weight: Any = None, group: Any = None) -> Any:
@@ -128,8 +133,7 @@ class Placed:
         return repr(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        catboost = LIBRARIES["catboost"]
-        if self.library is not catboost and calls_of(catboost).frames:  # which copies the parameters of each fit
+        if self.of != "catboost" and calls_of(LIBRARIES["catboost"]).frames:  # which copies the parameters of each fit
             raise self.misplaced()
         return vars(self)
 

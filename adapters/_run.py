@@ -87,13 +87,13 @@ class Run(NamedTuple):
             return None
         return start(self.objective, self.train.queries)
 
-    def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> ObjectiveCallable | None:
+    def gradients(self, library: Library, params: dict[str, Any]) -> Callable[..., Any] | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
         if self.learner is None:
             return None
-        made, queries = kind(self.learner, n_threads=self.n_threads), self.train.queries
-        made.answer = lambda scores, *_: made.gradients(queries, scores, params)
-        return made
+        made, queries = ObjectiveCallable(self.learner, n_threads=self.n_threads), self.train.queries
+        made.of = library.name
+        return lambda scores, *_: made.gradients(queries, scores, params)
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
         """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
