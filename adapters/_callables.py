@@ -1,13 +1,12 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
@@ -98,13 +97,12 @@ def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
     return {goal: vector(f"labels[{goal!r}]", values) for goal, values in (labels or {}).items()}
 
 
-class Placed:
-    """The base of the callables. If one stands where another belongs, an error says what belongs where."""
+class OfLibrary:
+    """The base of the callables."""
 
     of: str  # the name of the library
     role: ClassVar[str]
     no_jit = True  # else CatBoost tries to compile the method, and warns
-    answer: Callable[..., Any]  # to the library that calls
 
     @property
     def library(self) -> Library:
@@ -115,38 +113,12 @@ class Placed:
     def __name__(self) -> str:
         return f"{self.of}_{self.role}"
 
-    # LightGBM's estimators pass as many arguments as they count, XGBoost's pass weights if they find this name
-    def __call__(self, first: Any, second: Any, sample_weight: Any = None, group: Any = None) -> Any:
-        """Answer the library that calls."""
-        for library in LIBRARIES.values():
-            calls = calls_of(library)
-            role = "objective" if library.updates in calls.names else "metric"
-            if calls.direct and role != self.role:
-                raise self.misplaced()
-        if not self.library.passes(second, group):
-            raise self.misplaced()
-        return self.answer(first, second, sample_weight, group)
-
-    def __str__(self) -> str:
-        if any(calls_of(library).direct for library in LIBRARIES.values()):  # which takes text here
-            raise self.misplaced()
-        return repr(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self.of != "catboost" and calls_of(LIBRARIES["catboost"]).frames:  # which copies the parameters of each fit
-            raise self.misplaced()
-        return vars(self)
-
-    def misplaced(self) -> LTRError:
-        """Return the error for a place where another callable belongs."""
-        places = ", ".join(library.places for library in LIBRARIES.values())
-        return LTRError(
-            f"{self.__name__} does not belong here: {places}, and the rankers of ltr_objectives.adapters names, such "
-            "as objective='yetiloss:map' and eval_metric='map'"
-        )
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Raise unless the library calls the object itself. LightGBM would leave out what cannot be called."""
+        raise LTRError(f"{self.__name__} is for {self.of} alone, which calls its methods; make that of another library")
 
 
-class ObjectiveCallable(Placed):
+class ObjectiveCallable(OfLibrary):
     """The base of what a library calls for gradients.
 
     Weights, propensities and positions given here replace those of the library's data sets, and ``labels`` by goal come
@@ -244,7 +216,7 @@ def refuse_goals(metrics: Iterable[Metric]) -> None:
     )
 
 
-class MetricCallable(Placed):
+class MetricCallable(OfLibrary):
     """The base of what XGBoost and LightGBM call for metrics. ``labels`` by goal are those of each data set."""
 
     role = "metric"

@@ -35,7 +35,6 @@ class CatBoost(Library):
     ranker = "CatBoostRanker"
     model = "CatBoost"
     error = "CatBoostError"
-    places = "catboost.CatBoost loss_function=catboost_objective(...) and eval_metric=catboost_metric(...)"
     endings = (".cbm",)
     threads = "thread_count"
     first_trees = "ntree_end"
@@ -71,9 +70,6 @@ class CatBoost(Library):
 
     def calls(self, given: Any, method: str) -> bool:
         return hasattr(given, method)
-
-    def passes(self, data: Any, group: Any) -> bool:  # it calls methods
-        return False
 
     def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._callables import (
     ByGoal,
     ObjectiveCallable,
-    Placed,
+    OfLibrary,
     equal,
     pairs_of_rows,
     read_labels,
@@ -112,7 +112,7 @@ class CatBoostObjective(ObjectiveCallable):
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
 
 
-class CatBoostMetric(Placed):
+class CatBoostMetric(OfLibrary):
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
     of = "catboost"

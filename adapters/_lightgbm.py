@@ -50,10 +50,6 @@ class LightGBM(Library):
     ranker = "LGBMRanker"
     model = "Booster"
     error = "basic.LightGBMError"
-    places = (
-        "lgb.train and lgb.cv {'objective': lightgbm_objective(...)} and feval=lightgbm_metric(...), "
-        "lightgbm.LGBMRanker both as objective= and eval_metric="
-    )
     endings = (".txt",)
     threads = "num_threads"
     first_trees = "num_iteration"
@@ -81,9 +77,6 @@ class LightGBM(Library):
     def aliases(self) -> Sequence[tuple[str, ...]]:
         """LightGBM's own table, which is not public; empty if it has none."""
         return _aliases()
-
-    def passes(self, data: Any, group: Any) -> bool:  # its estimators pass arrays
-        return super().passes(data, group) or (group is not None and not hasattr(data, "get_label"))
 
     def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
         return {"num_leaves": leaves, "lambda_l2": l2, "min_sum_hessian_in_leaf": least_hessian}

@@ -22,7 +22,7 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any,
     labels, scores = first, second
     if hasattr(second, "get_init_score"):
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
-    require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes)")
+    require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes), or take LGBMRanker")
     return labels, group, weight, scores
 
 
@@ -56,7 +56,7 @@ class LightGBMObjective(ObjectiveCallable):
 
     of = "lightgbm"
 
-    def answer(self, first: Any, second: Any, weight: Any, group: Any) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         booster = calls_of(LIBRARY).booster
         params = getattr(booster, "params", None) or {}
         refuse_our_text(params)
@@ -83,7 +83,7 @@ class LightGBMMetric(MetricCallable):
 
     of = "lightgbm"
 
-    def answer(self, first: Any, second: Any, weight: Any, group: Any) -> list[tuple[str, float, bool]]:
+    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         _refuse_subset(second, reads_position=False)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         params = getattr(calls_of(LIBRARY).booster, "params", None)

@@ -39,7 +39,6 @@ class XGBoost(Library):
     ranker = "XGBRanker"
     model = "Booster"
     error = "core.XGBoostError"
-    places = "xgb.train and xgb.cv take obj=xgboost_objective(...) and custom_metric=xgboost_metric(...)"
     endings = (".json", ".ubj")
     threads = "nthread"
     first_trees = "iteration_range"
@@ -68,9 +67,6 @@ class XGBoost(Library):
             ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
             ("random_state", "seed"), ("n_jobs", "nthread"),
         )  # fmt: skip
-
-    def passes(self, data: Any, group: Any) -> bool:  # a DMatrix, also of a library with its interface
-        return hasattr(data, "num_row") and hasattr(data, "get_label")
 
     def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
         return {

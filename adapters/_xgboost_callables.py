@@ -27,6 +27,12 @@ MAXIMISED = ("auc", "pre", "map", "ndcg")
 
 def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
+    kind = type(data).__name__
+    require(
+        hasattr(data, "get_label"),
+        f"an objective or a metric for XGBoost reads a DMatrix, got {kind}; instead of XGBoost's estimators take "
+        "ltr_objectives.adapters.XGBRanker",
+    )
     has_ptr = hasattr(data, "get_uint_info")  # in version 3.4 perhaps an array of CuPy, as labels and weights
     sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()
     require(len(sizes) > 0, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
@@ -41,7 +47,7 @@ class XGBoostObjective(ObjectiveCallable):
 
     of = "xgboost"
 
-    def answer(self, predictions: Any, data: Any, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(LIBRARY)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +62,7 @@ class XGBoostMetric(MetricCallable):
 
     of = "xgboost"
 
-    def answer(self, predictions: Any, data: Any, *_: Any) -> list[tuple[str, float]]:
+    def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         params = _params(self._memo, calls_of(LIBRARY))
         parts = [part for m in self.metrics for part in (m.parts if isinstance(m, WeightedSum) else (m,))]
 

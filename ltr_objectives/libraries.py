@@ -21,7 +21,6 @@ class Library(ABC):
     ranker: ClassVar[str]  # our estimator
     model: ClassVar[str]  # its class of trained models
     error: ClassVar[str]  # its exception
-    places: ClassVar[str]  # where its callables belong, for an error
     endings: ClassVar[tuple[str, ...]]  # of its model files
     threads: ClassVar[str]  # the parameter with their number
     first_trees: ClassVar[str]  # the argument of predict that limits them
@@ -40,7 +39,6 @@ class Library(ABC):
     binary: ClassVar[tuple[str, ...]] = ()  # natives that learn only which documents are relevant: parts of names
     capitals: ClassVar[bool] = False  # whether the names of its objectives and metrics begin with one
     seed: ClassVar[str] = "seed"  # the parameter
-    updates: ClassVar[str] = "update"  # its function that asks for gradients
     least_patience: ClassVar[int] = 1  # of early stopping
     least_hessian: ClassVar[str] = ""  # the parameter with the least sum of Hessians in a leaf
     least_hessian_default: ClassVar[float] = 0.0
@@ -142,10 +140,6 @@ class Library(ABC):
     def calls(self, given: Any, method: str) -> bool:
         """Return True if the library calls ``given`` for gradients or metrics; ``method`` is CatBoost's name for it."""
         return callable(given)
-
-    def passes(self, data: Any, group: Any) -> bool:
-        """Return True if the library passes such data, and perhaps the sizes ``group``, to what it calls."""
-        return any(each.__module__.partition(".")[0] == self.name for each in type(data).__mro__)
 
     def reproducible(self) -> dict[str, Any]:
         """Return the parameters without which equal trainings differ."""
