@@ -81,9 +81,10 @@ class CatBoost(Library):
         return {"bootstrap_type": "Bernoulli" if "subsample" in params else "No", "random_strength": 0}
 
     def train(self, run: Run) -> Trained:
-        catboost, start = self.load(), run.start or 0.0
-        run = _reordered(run)
-        pools, sets = _pools(run, start)
+        catboost, start, own = self.load(), run.start, isinstance(run.objective, Objective)
+        run = _reordered(run).starting_at(start)
+        parts = run.train, *run.evals
+        pools, sets = [_pool(part, own, run.of_the_data) for part in parts], tuple(_rows(part, own) for part in parts)
         params = _params(run, pools[0], sets[0])
         of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
         _set_stopping(params, run)
@@ -144,19 +145,13 @@ def _reordered(run: Run) -> Run:
     return run._replace(train=shuffled(run.train)) if reads_labels else run
 
 
-def _pools(run: Run, start: float) -> tuple[list[Any], tuple[Rows, ...]]:
-    """The pools for training and for evaluation, with a score to start at, and their rows."""
-    own, parts = isinstance(run.objective, Objective), (run.train, *run.evals)
-    pools = [_pool(part, own, run.of_the_data) for part in parts]
-    for pool in pools if start else ():
-        pool.set_baseline(np.full(pool.num_row(), start))
-    return pools, tuple(_rows(part, own, start) for part in parts)
-
-
 def _pool(part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
     """The pool of a part, for an objective of our ``own`` or CatBoost's."""
     if is_pool(part.X):
-        return part.X.slice(np.arange(part.queries.rows)) if own else part.X  # ours set weights and a baseline
+        if not own:
+            return part.X
+        pool = part.X.slice(np.arange(part.queries.rows))  # because ours set weights and a baseline
+        return pool if part.margin is None else pool.set_baseline(part.margin)
     by_query = None if own else part.weight_by_query
     weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
     options = {"baseline": part.margin, **of_the_data}
@@ -172,13 +167,11 @@ def shuffled(part: Part) -> Part:
     return part.take(np.lexsort((order, part.qid)), part.group)
 
 
-def _rows(part: Part, own: bool, start: float) -> Rows:
+def _rows(part: Part, own: bool) -> Rows:
     """The rows of the pool of a part, which ``rows_of`` would read from the pool, far more slowly."""
     weight = part.weight if own or part.weight_by_query is None else None  # a pool does not show weights by query
-    baseline = np.full(len(part.labels), start) if start else part.margin
-    return Rows(
-        part.labels, part.group, given_weight(weight), None if baseline is None else baseline.astype(np.float32)
-    )
+    baseline = None if part.margin is None else part.margin.astype(np.float32)
+    return Rows(part.labels, part.group, given_weight(weight), baseline)
 
 
 def _params(run: Run, pool: Any, rows: Rows) -> dict[str, Any]:
@@ -244,7 +237,5 @@ def _evaluated(
 def _records(found: dict[str, Any]) -> Records:
     """Return the records of CatBoost without the training set; CatBoost calls a single eval set "validation"."""
     return {
-        "validation_0" if name == "validation" else name: {metric: list(v) for metric, v in values.items()}
-        for name, values in found.items()
-        if name != "learn"
+        "validation_0" if name == "validation" else name: values for name, values in found.items() if name != "learn"
     }

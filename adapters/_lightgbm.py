@@ -98,7 +98,7 @@ class LightGBM(Library):
         params = _params(run, boosting, start)
         gradients = run.gradients(self, params)
         rounds = params.pop("n_estimators", 100)
-        train, *evals = _datasets(run, start)
+        train, *evals = _datasets(run.starting_at(start))
         result: Records = {}
 
         def trained(objective: Any) -> Any:
@@ -124,7 +124,7 @@ class LightGBM(Library):
         if start and booster.num_trees():  # as LightGBM's own boost_from_average does
             for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
                 booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
-        return Trained(run, booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()})
+        return Trained(run, booster, result)
 
     def start(self, model: Any, X: Any) -> Any:
         require_same_categories(model.pandas_categorical or [], X)
@@ -208,15 +208,14 @@ def _with_threads(params: dict[str, Any]) -> dict[str, Any]:
     return params if LIBRARY.given(LIBRARY.threads, params) else {**params, LIBRARY.threads: processors(None)}
 
 
-def _datasets(run: Run, start: float | None) -> list[Any]:
-    """The data sets for training and for evaluation, with a score to start at."""
+def _datasets(run: Run) -> list[Any]:
+    """The data sets for training and for evaluation."""
     train, *evals = (
         LIBRARY.load().Dataset(
-            part.X, part.labels, group=part.group, weight=part.weight, **run.of_the_data,
-            init_score=np.full(len(part.labels), start) if start else part.margin,
+            part.X, part.labels, group=part.group, weight=part.weight, init_score=part.margin, **run.of_the_data
         )
         for part in (run.train, *run.evals)
-    )  # fmt: skip
+    )
     for i, data in enumerate(evals):
         require_same_kinds(run.evals[i].X, categorical(run.train.X), f"eval_set[{i}]")
         data.set_reference(train)

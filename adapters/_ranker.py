@@ -188,7 +188,8 @@ class Ranker:
             for i, part in enumerate(run.evals):
                 warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
             trained, report = self.library.train(run), None
-        (_, model, records), objective = trained, trained.run.objective
+        model, objective = trained.model, trained.run.objective
+        records = {name: {m: [*map(float, v)] for m, v in values.items()} for name, values in trained.records.items()}
         kept = self.library.rounds(model) - (0 if run.init_model is None else self.library.rounds(run.init_model))
         if without := self._without_splits(model, run, kept):
             warnings.warn(without, LTRWarning, stacklevel=3)  # at the call of fit or bagged

@@ -24,7 +24,7 @@ from ltr_objectives.registry import metric_names, objective_for
 Array = ArrayLike | None
 Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
 Goals = Mapping[str, ArrayLike]  # labels by goal
-Records = dict[str, dict[str, list[float]]]  # by eval set and metric, one value a round
+Records = dict[str, dict[str, list[float]]]  # as of `Trained`
 OneMetric = str | Metric | Callable[..., Any]
 EvalMetric = OneMetric | Sequence[OneMetric] | None
 AnyObjective = Objective | str | Callable[..., Any]  # ours, the name of the library's own, or a function that it calls
@@ -87,6 +87,13 @@ class Run(NamedTuple):
             return None
         return start(self.objective, self.train.queries)
 
+    def starting_at(self, score: float | None) -> "Run":
+        """The run with this initial score in all rows; as it is if there is none."""
+        if not score:
+            return self
+        train, *evals = (part._replace(margin=np.full(len(part.labels), score)) for part in (self.train, *self.evals))
+        return self._replace(train=train, evals=tuple(evals))
+
     def gradients(self, library: Library, params: dict[str, Any]) -> Callable[..., Any] | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
         if self.learner is None:
@@ -135,7 +142,7 @@ class Trained(NamedTuple):
 
     run: Run
     model: Any  # the library's
-    records: Records
+    records: Mapping[str, Mapping[str, Sequence[float]]]  # by eval set and metric, one value a round
 
 
 def read_run(

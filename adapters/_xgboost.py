@@ -81,7 +81,6 @@ class XGBoost(Library):
         rounds = params.pop("n_estimators", 100)
         gradients = run.gradients(self, params) or _as_objective(run)
         known = _known_categories(run.train.X)
-        stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
         refuse_weights(run, before)
         train, *evals = _matrices(run, known)
         result: Records = {}
@@ -97,11 +96,8 @@ class XGBoost(Library):
             verbose_eval=run.verbose if evals else False,
             xgb_model=run.init_model,
         )
-        model = _kept(model)  # if a callback of the user's has stopped it
-        model.set_attr(**{CATEGORIES: stored})
-        return Trained(
-            run, model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
-        )
+        model = _with_categories(_kept(model), known)  # a callback of the user's may have stopped it
+        return Trained(run, model, result)
 
     def start(self, model: Any, X: Any) -> Any:
         model = model.copy()
@@ -192,8 +188,8 @@ def refuse_weights(run: Run, before: dict[str, Any]) -> None:
     """Raise for weights with which XGBoost would abort the process; ``before`` is the learner of init_model."""
     if _weighs(run) and any(part.weight is not None for part in run.evals):
         known = run.metrics or str(run.objective).startswith("rank:")
-        require_weighable(known, f"the default metric of {run.objective}", "name another in eval_metric=")
-        refuse_by_row([*run.native_metrics, *metrics_of(before)])
+        default = "" if known else f"the default metric of {run.objective}"
+        refuse_by_row([*run.native_metrics, *metrics_of(before)], default, "name another in eval_metric=")
 
 
 def _matrices(run: Run, known: Mapping[int, Any]) -> list[Any]:
@@ -217,9 +213,14 @@ def _kept(model: Any) -> Any:
     rounds = int(best["best_iteration"] or -1) + 1
     if rounds in (0, model.num_boosted_rounds()) or learner_of(model)["gradient_booster"]["name"] == "gblinear":
         return model
-    known = categories_of(model)  # which slices lose
-    model = model[:rounds]
-    model.set_attr(**best, **{CATEGORIES: json.dumps(known) if known else None})
+    part = model[:rounds]
+    part.set_attr(**best)
+    return _with_categories(part, categories_of(model))
+
+
+def _with_categories(model: Any, known: Mapping[int, Any]) -> Any:
+    """Give a model the categories of its training, which slices, as of early stopping, lose."""
+    model.set_attr(**{CATEGORIES: json.dumps(known) if known else None})
     return model
 
 
@@ -332,17 +333,15 @@ def metrics_of(learner: dict[str, Any]) -> list[str]:
     return [metric["name"] for metric in learner.get("metrics", ())]
 
 
-def refuse_by_row(metrics: list[str]) -> None:
-    """Raise for metrics of XGBoost's that abort the process if weights are by query."""
+def refuse_by_row(metrics: list[str], default: str, remedy: str) -> None:
+    """Raise for metrics of XGBoost's that abort the process if weights are by query, or for a ``default`` metric."""
     by_row = [name for name in metrics if name.partition("@")[0].rstrip("-") not in BY_QUERY]
-    require_weighable(
-        not by_row,
-        f"eval_metric={', '.join(by_row)}",
-        "leave it out, and pass custom_metric=xgboost_metric(...); if it comes with xgb_model, train that with "
-        "'disable_default_eval_metric': 1",
+    if by_row and not default:
+        default, remedy = f"eval_metric={', '.join(by_row)}", (
+            "leave it out, and pass custom_metric=xgboost_metric(...); if it comes with xgb_model, train that with "
+            "'disable_default_eval_metric': 1"
+        )  # fmt: skip
+    require(
+        not default,
+        f"XGBoost cannot evaluate {default} with weights by query, and would abort the process: {remedy}",
     )
-
-
-def require_weighable(good: object, metric: str, remedy: str) -> None:
-    """Raise unless ``good``: XGBoost would abort the process on the metric."""
-    require(good, f"XGBoost cannot evaluate {metric} with weights by query, and would abort the process: {remedy}")

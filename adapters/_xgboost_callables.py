@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import ByGoal, Memo, MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import Calls, calls_of
-from ltr_objectives.adapters._xgboost import LIBRARY, learner_of, metrics_of, refuse_by_row, require_weighable
+from ltr_objectives.adapters._xgboost import LIBRARY, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, get_metrics
@@ -135,8 +135,9 @@ def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
         return
     params, names = learner["learner_train_param"], metrics_of(learner)
     known = params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:")
-    require_weighable(known, "its default metric", "add 'disable_default_eval_metric': 1 to the parameters")
-    refuse_by_row(names)
+    refuse_by_row(
+        names, "" if known else "its default metric", "add 'disable_default_eval_metric': 1 to the parameters"
+    )
 
 
 def _workers() -> int:
