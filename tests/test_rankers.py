@@ -121,8 +121,10 @@ def test_catboost_keeps_the_best_rounds_if_its_own_parameters_ask_for_it(given):
 @pytest.mark.parametrize("native", [False, True])
 def test_several_metrics_of_ours_and_of_the_library_are_weighted_by_query(library, native):
     objective = NATIVE[library] if native else "yetiloss:map"
-    theirs = {"xgboost": ["ndcg@7-", "ndcg@3-"], "lightgbm": ["average_precision", "l2"]}
-    theirs = theirs.get(library, ["MAP:top=7", "MAP:top=3"])
+    theirs = {
+        "xgboost": ["ndcg@7-", "ndcg@3-"], "lightgbm": ["average_precision", "l2"],
+        "catboost": ["MAP:top=7", "MAP:top=3"],
+    }[library]  # fmt: skip
     ours = ["map(threshold=3)@5", "map", "mrr@5", "dcg", "err"]
     given = {**TWO, "eval_sample_weight": WEIGHTS}
     fitted = fit(library, objective, given, eval_metric=[*ours[:2], *theirs, *ours[2:]])
