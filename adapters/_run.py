@@ -37,6 +37,15 @@ LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
+class OfEstimator(ObjectiveCallable):
+    """Our objective in one training of an estimator, which knows the queries."""
+
+    answer: Callable[[Any], tuple[np.ndarray, np.ndarray]]  # copies of parameters do not copy what it refers to
+
+    def __call__(self, scores: Any, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self.answer(scores)
+
+
 class Run(NamedTuple):
     """One training."""
 
@@ -94,13 +103,13 @@ class Run(NamedTuple):
         train, *evals = (part._replace(margin=np.full(len(part.labels), score)) for part in (self.train, *self.evals))
         return self._replace(train=train, evals=tuple(evals))
 
-    def gradients(self, library: Library, params: dict[str, Any]) -> Callable[..., Any] | None:
+    def gradients(self, library: Library, params: dict[str, Any]) -> OfEstimator | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
         if self.learner is None:
             return None
-        made, queries = ObjectiveCallable(self.learner, n_threads=self.n_threads), self.train.queries
-        made.of = library.name
-        return lambda scores, *_: made.gradients(queries, scores, params)
+        made, queries = OfEstimator(self.learner, n_threads=self.n_threads), self.train.queries
+        made.of, made.answer = library.name, lambda scores: made.gradients(queries, scores, params)
+        return made
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
         """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
