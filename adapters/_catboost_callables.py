@@ -131,8 +131,8 @@ class CatBoostMetric(OfLibrary):
         others: tuple[Metric, ...] = (),  # computed too, because CatBoost takes one metric object
         any_order: bool = False,  # whether CatBoost may shuffle the training set, whose values are then 0
     ) -> None:
-        self._made_of = metric, sets, queries, n_threads, others, any_order
-        self.metric, self._sets, self._queries, self.n_threads, self._others, self._any_order = self._made_of
+        self.metric, self._others, self.n_threads = metric, others, n_threads
+        self._sets, self._queries, self._any_order = sets, queries, any_order
         self.records: list[dict[str, list[float]]] = [{str(m): [] for m in others} for _ in sets[1:]]
         self._seen: dict[int, tuple[Queries, np.ndarray | None, int]] | None = None  # by address of the labels
 
@@ -140,10 +140,11 @@ class CatBoostMetric(OfLibrary):
         return f"{self.__name__}({self.metric!r}, {len(self._sets)} pools)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CatBoostMetric, self._made_of
+        of_sets = self._sets, self._queries
+        return CatBoostMetric, (self.metric, *of_sets, self.n_threads, self._others, self._any_order)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostMetric:
-        twin = CatBoostMetric(*self._made_of)
+        twin = copy.copy(self)
         twin.records = self.records
         fit = fit_under_way()
         if fit is not None:

@@ -98,12 +98,13 @@ class LightGBM(Library):
         params = _params(run, boosting, start)
         gradients = run.gradients(self, params)
         rounds = params.pop("n_estimators", 100)
+        threads = {} if self.given(self.threads, params) else {self.threads: processors(None)}
         train, *evals = _datasets(run.starting_at(start))
         result: Records = {}
 
         def trained(objective: Any) -> Any:
             return lgb.train(
-                {"objective": objective, **_with_threads(params)},
+                {"objective": objective, **params, **threads},
                 train,
                 rounds,
                 valid_sets=evals,
@@ -114,7 +115,8 @@ class LightGBM(Library):
             )
 
         try:
-            booster = trained(gradients or _as_objective(run.objective))
+            own, wrapped = run.objective, lgb.sklearn._ObjectiveFunctionWrapper
+            booster = trained(gradients or (own if isinstance(own, str) else wrapped(own)))
         except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
             if "num_features" not in str(error):
                 raise
@@ -203,11 +205,6 @@ def processors(n: Any) -> Any:
     return model._process_n_jobs(n if n is None else int(n)) if n is None or is_number(n) else n
 
 
-def _with_threads(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with a number of threads, LightGBM's ranker's if they have none."""
-    return params if LIBRARY.given(LIBRARY.threads, params) else {**params, LIBRARY.threads: processors(None)}
-
-
 def _datasets(run: Run) -> list[Any]:
     """The data sets for training and for evaluation."""
     train, *evals = (
@@ -232,11 +229,6 @@ def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:
         min_delta = next(iter(LIBRARY.given("early_stopping_min_delta", params).values()), 0.0)
         found.append(_looking_at(lgb.early_stopping(run.patience, True, bool(run.verbose), min_delta), run))
     return found
-
-
-def _as_objective(objective: Any) -> Any:
-    """An objective that is not ours, for ``lgb.train``."""
-    return objective if isinstance(objective, str) else LIBRARY.load().sklearn._ObjectiveFunctionWrapper(objective)
 
 
 def _as_metrics(run: Run, evals: Sequence[Any]) -> list[Any]:

@@ -81,8 +81,10 @@ class XGBoost(Library):
         rounds = params.pop("n_estimators", 100)
         gradients = run.gradients(self, params) or _as_objective(run)
         known = _known_categories(run.train.X)
-        refuse_weights(run, before)
-        train, *evals = _matrices(run, known)
+        weighs = bool(run.native_metrics or not run.metrics)  # XGBoost itself evaluates metrics
+        if weighs and any(part.weight is not None for part in run.evals):
+            _refuse_weights(run, before)
+        train, *evals = _matrices(run, known, weighs)
         result: Records = {}
         model = self.load().train(
             params,
@@ -179,21 +181,15 @@ def _known_categories(X: Any) -> dict[int, list[Any]]:
     return {i: X.dtypes.iloc[i].categories.tolist() for i in categorical(X)}
 
 
-def _weighs(run: Run) -> bool:
-    """Return True if XGBoost itself evaluates metrics, for which it needs the weights."""
-    return bool(run.native_metrics or not run.metrics)
+def _refuse_weights(run: Run, before: dict[str, Any]) -> None:
+    """Raise if weights let XGBoost abort the process; ``before`` is the learner of init_model."""
+    known = run.metrics or str(run.objective).startswith("rank:")
+    default = "" if known else f"the default metric of {run.objective}"
+    refuse_by_row([*run.native_metrics, *metrics_of(before)], default, "name another in eval_metric=")
 
 
-def refuse_weights(run: Run, before: dict[str, Any]) -> None:
-    """Raise for weights with which XGBoost would abort the process; ``before`` is the learner of init_model."""
-    if _weighs(run) and any(part.weight is not None for part in run.evals):
-        known = run.metrics or str(run.objective).startswith("rank:")
-        default = "" if known else f"the default metric of {run.objective}"
-        refuse_by_row([*run.native_metrics, *metrics_of(before)], default, "name another in eval_metric=")
-
-
-def _matrices(run: Run, known: Mapping[int, Any]) -> list[Any]:
-    """The data sets for training and for evaluation, with the categories ``known`` of the training."""
+def _matrices(run: Run, known: Mapping[int, Any], weighs: bool) -> list[Any]:
+    """The data sets for training, and for evaluation if ``weighs`` with weights; ``known`` are the categories."""
 
     def data_of(part: Part, weight: np.ndarray | None) -> Any:
         of_rows = {"label": part.labels, "base_margin": part.margin, "weight": weight}
@@ -201,7 +197,7 @@ def _matrices(run: Run, known: Mapping[int, Any]) -> list[Any]:
 
     native = isinstance(run.objective, str)
     train = data_of(run.train, _by_query(run.train) if native else run.train.weight_by_query)
-    evals = [data_of(part, _by_query(part) if _weighs(run) else None) for part in run.evals]
+    evals = [data_of(part, _by_query(part) if weighs else None) for part in run.evals]
     for data in evals:
         _name(data, train.feature_names)
     return [train, *evals]
