@@ -8,12 +8,12 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 _MODULES = {
-    "xgboost_objective": "_xgboost",
-    "xgboost_metric": "_xgboost",
-    "lightgbm_objective": "_lightgbm",
-    "lightgbm_metric": "_lightgbm",
-    "catboost_objective": "_catboost",
-    "catboost_metric": "_catboost",
+    "xgboost_objective": "_xgboost_callables",
+    "xgboost_metric": "_xgboost_callables",
+    "lightgbm_objective": "_lightgbm_callables",
+    "lightgbm_metric": "_lightgbm_callables",
+    "catboost_objective": "_catboost_callables",
+    "catboost_metric": "_catboost_callables",
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
@@ -27,18 +27,18 @@ _MODULES = {
 
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
     from ltr_objectives.adapters._bags import bagged as bagged
-    from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
-    from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
+    from ltr_objectives.adapters._catboost_callables import catboost_metric as catboost_metric
+    from ltr_objectives.adapters._catboost_callables import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
     from ltr_objectives.adapters._dask import dask_evaluate as dask_evaluate
     from ltr_objectives.adapters._dask import dask_group as dask_group
-    from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
-    from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
+    from ltr_objectives.adapters._lightgbm_callables import lightgbm_metric as lightgbm_metric
+    from ltr_objectives.adapters._lightgbm_callables import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
-    from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric
-    from ltr_objectives.adapters._xgboost import xgboost_objective as xgboost_objective
+    from ltr_objectives.adapters._xgboost_callables import xgboost_metric as xgboost_metric
+    from ltr_objectives.adapters._xgboost_callables import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
 else:
     __all__ = [  # without what needs a library that is missing

@@ -7,13 +7,11 @@ import numpy as np
 
 from ltr_objectives.adapters._run import DOCUMENTS, Run, Trained
 from ltr_objectives.adapters._tables import is_pool
-from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
+from ltr_objectives.candidates import check_comparable, hessian_of, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.objectives.typical import typical
 from ltr_objectives.statistics import best_of, contest_table
 
 
@@ -60,7 +58,8 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
 
     ``params`` are those of the ranker.
 
-    A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
+    A native objective is trained at its library's defaults and, if its Hessians are known, with those of ours; the
+    better of the two is kept.
     """
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part = run.metrics[0], run.evals[-1]
@@ -90,8 +89,8 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
 
     def attempt(name: str) -> Trained:
         found, values[name] = trained(candidates[name], {})
-        if name in natives:
-            again, like_ours = trained(name, as_ours(run, library, library.natives.get(name, "")))
+        if name in natives and library.in_documents(name):
+            again, like_ours = trained(name, as_ours(run, library, name))
             if best_of({"own": values[name], "ours": like_ours}, weight) == "ours":
                 found, values[name] = again, like_ours
         return found
@@ -111,12 +110,9 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
     return found[best], report
 
 
-def as_ours(run: Run, library: Library, twin: str) -> dict[str, Any]:
-    """The parameters that a native objective needs for the defaults of ours, without those in ``run``.
-
-    L2 and least Hessian count documents of ``twin``, ours with the same Hessians; those of other objectives are 1.
-    """
-    document = typical(get_objective(twin), run.train.queries, run.n_threads).hessian if twin else 1.0
+def as_ours(run: Run, library: Library, native: str) -> dict[str, Any]:
+    """The parameters that a native objective needs for the defaults of ours, without those in ``run``."""
+    document = hessian_of(library.name, native, run.train.queries, run.n_threads)
     found: dict[str, Any] = {library.l2: DOCUMENTS * document}
     if library.least_hessian:
         found[library.least_hessian] = library.least_hessian_default * document

@@ -17,7 +17,6 @@ from ltr_objectives.errors import require
 
 R = TypeVar("R", bound=Ranker)
 OF_ONE_TRAINING = re.compile("(?!eval_metric)eval_.*|.*_eval_set|.*_model|early_stopping_rounds|callbacks|verbose")
-SEEDS = ("random_state", "seed", "random_seed")
 
 
 def bagged(
@@ -71,7 +70,7 @@ def bagged(
     if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
     require(len(part.queries) > 1, "bags are drawn from the queries with a weight, and the data has only one")
-    name = next((name for name in SEEDS if name in given), SEEDS[0])
+    name = next(iter(ranker.library.given("random_state", given)), "random_state")
     seed = read_param(given.get(name, 0))
     rng = np.random.default_rng(seed)
     fitted = []

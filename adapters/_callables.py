@@ -1,14 +1,12 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
@@ -27,12 +25,6 @@ INSTEAD = {  # of parameters of the libraries' own objectives
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
 ByGoal = Mapping[str, ArrayLike]
-PLACES = (
-    "xgb.train and xgb.cv take obj=xgboost_objective(...) and custom_metric=xgboost_metric(...), lgb.train and lgb.cv "
-    "{'objective': lightgbm_objective(...)} and feval=lightgbm_metric(...), lightgbm.LGBMRanker both as objective= and "
-    "eval_metric=, catboost.CatBoost loss_function=catboost_objective(...) and eval_metric=catboost_metric(...), and "
-    "the rankers of ltr_objectives.adapters names, such as objective='yetiloss:map' and eval_metric='map'"
-)
 
 
 class Training:
@@ -105,51 +97,28 @@ def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
     return {goal: vector(f"labels[{goal!r}]", values) for goal, values in (labels or {}).items()}
 
 
-def library_of(second: Any, group: Any) -> str:
-    """Return the library whose data sets have these methods; LightGBM's estimators show arrays and sizes."""
-    if hasattr(second, "get_init_score") or (group is not None and not hasattr(second, "get_label")):
-        return "lightgbm"
-    return "xgboost" if hasattr(second, "num_row") and hasattr(second, "get_label") else ""
+class OfLibrary:
+    """The base of the callables."""
 
-
-class Placed:
-    """The base of the six callables. If one stands where another belongs, an error says what belongs where."""
-
-    library: ClassVar[Library]
+    of: str  # the name of the library
     role: ClassVar[str]
     no_jit = True  # else CatBoost tries to compile the method, and warns
-    answer: Callable[..., Any]  # to the library that calls
+
+    @property
+    def library(self) -> Library:
+        """The library."""
+        return LIBRARIES[self.of]
 
     @property
     def __name__(self) -> str:
-        return f"{self.library.name}_{self.role}"
+        return f"{self.of}_{self.role}"
 
-    # LightGBM's estimators pass as many arguments as they count, XGBoost's pass weights if they find this name
-    def __call__(self, first: Any, second: Any, sample_weight: Any = None, group: Any = None) -> Any:
-        """Answer the library that calls."""
-        calls = next(filter(attrgetter("direct"), map(calls_of, LIBRARIES.values())), None)
-        role = self.role if calls is None else "objective" if "update" in calls.names else "metric"
-        if (library_of(second, group), role) != (self.library.name, self.role):
-            raise self.misplaced()
-        return self.answer(first, second, sample_weight, group)
-
-    def __str__(self) -> str:
-        if any(calls_of(library).direct for library in LIBRARIES.values()):  # which takes text here
-            raise self.misplaced()
-        return repr(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        catboost = LIBRARIES["catboost"]
-        if self.library is not catboost and calls_of(catboost).frames:  # which copies the parameters of each fit
-            raise self.misplaced()
-        return vars(self)
-
-    def misplaced(self) -> LTRError:
-        """Return the error for a place where another callable belongs."""
-        return LTRError(f"{self.__name__} does not belong here: {PLACES}")
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Raise unless the library calls the object itself. LightGBM would leave out what cannot be called."""
+        raise LTRError(f"{self.__name__} is for {self.of} alone, which calls its methods; make that of another library")
 
 
-class ObjectiveCallable(Placed):
+class ObjectiveCallable(OfLibrary):
     """The base of what a library calls for gradients.
 
     Weights, propensities and positions given here replace those of the library's data sets, and ``labels`` by goal come
@@ -247,7 +216,7 @@ def refuse_goals(metrics: Iterable[Metric]) -> None:
     )
 
 
-class MetricCallable(Placed):
+class MetricCallable(OfLibrary):
     """The base of what XGBoost and LightGBM call for metrics. ``labels`` by goal are those of each data set."""
 
     role = "metric"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._callables import Placed, equal
+from ltr_objectives.adapters._callables import equal
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import LIBRARIES
@@ -155,9 +155,6 @@ def fit_under_way() -> Fit | None:
     eval_sets = given["eval_set"] if isinstance(given["eval_set"], list) else [given["eval_set"]]
     known = tuple(s for s in eval_sets if s is not None)
     params = dict(given["self"]._init_params or {})
-    for name, value in params.items():
-        if isinstance(value, Placed) and (value.role == "metric") != (name == "eval_metric"):
-            raise value.misplaced()
     if given["save_snapshot"] is not None:
         params["save_snapshot"] = given["save_snapshot"]
     return Fit(params, given["X"], known, given["init_model"])

@@ -16,7 +16,6 @@ class Calls(NamedTuple):
 
     frames: list[FrameType]
     booster: Any  # the library's model in training, or None
-    direct: bool = False  # whether no function of the user's lies between them and us
 
     @property
     def names(self) -> list[str]:
@@ -35,9 +34,7 @@ def calls_of(library: Library) -> Calls:
         return frame.f_globals.get("__name__", "").partition(".")[0] == library.name
 
     frame: FrameType | None = sys._getframe(1)
-    direct = True
     while frame is not None and not inside(frame):
-        direct = direct and frame.f_globals.get("__name__", "").startswith("ltr_objectives.")
         frame = frame.f_back
     frames = []
     while frame is not None and inside(frame):
@@ -47,4 +44,4 @@ def calls_of(library: Library) -> Calls:
         return Calls([], None)
     model = getattr(library.load(), library.model)
     callers = (each.f_locals.get("self") for each in frames)
-    return Calls(frames, next((caller for caller in callers if isinstance(caller, model)), None), direct)
+    return Calls(frames, next((caller for caller in callers if isinstance(caller, model)), None))

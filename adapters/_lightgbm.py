@@ -1,4 +1,4 @@
-"""LightGBM: a training of our estimator, and the callables for its own functions and estimators."""
+"""LightGBM: a training of our estimator."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._callables import ByGoal, MetricCallable, ObjectiveCallable, Params
-from ltr_objectives.adapters._frames import calls_of
+from ltr_objectives.adapters._callables import Params
 from ltr_objectives.adapters._run import (
     Records,
     Run,
@@ -32,11 +30,9 @@ from ltr_objectives.adapters._tables import (
     require_same_kinds,
 )
 from ltr_objectives.checks import is_number
-from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Convention, Metric, get_metrics
-from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import get_objective
+from ltr_objectives.metrics.base import Metric
 
 END = re.compile(  # of a model file
     rb"\nend of trees\n.*\nend of parameters\s*(\npandas_categorical:(null|\[.*\])\s*)?\Z", re.DOTALL
@@ -100,14 +96,15 @@ class LightGBM(Library):
         # leaves of linear trees, and initial scores of a forest, cannot be set
         start = None if linear or boosting in ("rf", "random_forest") else run.start
         params = _params(run, boosting, start)
-        gradients = run.gradients(LightGBMObjective, params)
+        gradients = run.gradients(self, params)
         rounds = params.pop("n_estimators", 100)
-        train, *evals = _datasets(run, start)
+        threads = {} if self.given(self.threads, params) else {self.threads: processors(None)}
+        train, *evals = _datasets(run.starting_at(start))
         result: Records = {}
 
         def trained(objective: Any) -> Any:
             return lgb.train(
-                {"objective": objective, **_with_threads(params)},
+                {"objective": objective, **params, **threads},
                 train,
                 rounds,
                 valid_sets=evals,
@@ -118,7 +115,8 @@ class LightGBM(Library):
             )
 
         try:
-            booster = trained(gradients or _as_objective(run.objective))
+            own, wrapped = run.objective, lgb.sklearn._ObjectiveFunctionWrapper
+            booster = trained(gradients or (own if isinstance(own, str) else wrapped(own)))
         except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
             if "num_features" not in str(error):
                 raise
@@ -128,7 +126,7 @@ class LightGBM(Library):
         if start and booster.num_trees():  # as LightGBM's own boost_from_average does
             for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
                 booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
-        return Trained(run, booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()})
+        return Trained(run, booster, result)
 
     def start(self, model: Any, X: Any) -> Any:
         require_same_categories(model.pandas_categorical or [], X)
@@ -207,20 +205,14 @@ def processors(n: Any) -> Any:
     return model._process_n_jobs(n if n is None else int(n)) if n is None or is_number(n) else n
 
 
-def _with_threads(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with a number of threads, LightGBM's ranker's if they have none."""
-    return params if LIBRARY.given(LIBRARY.threads, params) else {**params, LIBRARY.threads: processors(None)}
-
-
-def _datasets(run: Run, start: float | None) -> list[Any]:
-    """The data sets for training and for evaluation, with a score to start at."""
+def _datasets(run: Run) -> list[Any]:
+    """The data sets for training and for evaluation."""
     train, *evals = (
         LIBRARY.load().Dataset(
-            part.X, part.labels, group=part.group, weight=part.weight, **run.of_the_data,
-            init_score=np.full(len(part.labels), start) if start else part.margin,
+            part.X, part.labels, group=part.group, weight=part.weight, init_score=part.margin, **run.of_the_data
         )
         for part in (run.train, *run.evals)
-    )  # fmt: skip
+    )
     for i, data in enumerate(evals):
         require_same_kinds(run.evals[i].X, categorical(run.train.X), f"eval_set[{i}]")
         data.set_reference(train)
@@ -237,11 +229,6 @@ def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:
         min_delta = next(iter(LIBRARY.given("early_stopping_min_delta", params).values()), 0.0)
         found.append(_looking_at(lgb.early_stopping(run.patience, True, bool(run.verbose), min_delta), run))
     return found
-
-
-def _as_objective(objective: Any) -> Any:
-    """An objective that is not ours, for ``lgb.train``."""
-    return objective if isinstance(objective, str) else LIBRARY.load().sklearn._ObjectiveFunctionWrapper(objective)
 
 
 def _as_metrics(run: Run, evals: Sequence[Any]) -> list[Any]:
@@ -333,153 +320,9 @@ def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
     return callback
 
 
-def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
-    """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
-    labels, scores = first, second
-    if hasattr(second, "get_init_score"):
-        labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
-    require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes)")
-    return labels, group, weight, scores
-
-
-def _refuse_subset(data: Any, reads_position: bool) -> None:
-    """Raise if the data is a subset of a Dataset, such as a fold of `lgb.cv`, that cuts queries or loses positions."""
-    rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
-    if rows is None or whole is None:
-        return
-    sizes = whole.get_group()
-    if sizes is not None:
-        taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
-        require(
-            ((taken == 0) | (taken == sizes)).all(),
-            "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs "
-            "of row indices that keep queries whole",
-        )
-    require(
-        not reads_position or _position(data) is not None or _position(whole) is None,
-        "LightGBM leaves the positions of a Dataset out of its subsets, as in lgb.cv; call lgb.train on Datasets of "
-        "your own",
-    )
-    _refuse_subset(whole, reads_position)
-
-
-def _position(data: Any) -> Any:
-    return data.get_position() if hasattr(data, "get_position") else None  # LightGBM 4.1 or newer has it
-
-
-class LightGBMObjective(ObjectiveCallable):
-    """Callable for LightGBM; made by :func:`lightgbm_objective`."""
-
-    library = LIBRARY
-
-    def answer(self, first: Any, second: Any, weight: Any, group: Any) -> tuple[np.ndarray, np.ndarray]:
-        booster = calls_of(LIBRARY).booster
-        params = getattr(booster, "params", None) or {}
-        refuse_our_text(params)
-        of_both = {**(getattr(second, "params", None) or {}), **params}
-        refuse_bagging_by_query(of_both)
-        _refuse_subset(second, reads_position=not self.by_row.keys() & {"propensity", "position"})
-        labels, group, weight, scores = _unpack(first, second, weight, group)
-        queries = self.queries(labels, group, weight, _position(second))
-        return self.gradients(queries, scores, params or None, training=booster)
-
-
 def refuse_bagging_by_query(params: Params) -> None:
     """Raise for a parameter with which LightGBM learns nothing from custom objectives."""
     require(
         str(params.get("bagging_by_query", False)).lower() in ("false", "0"),
         "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
     )
-
-
-def refuse_our_text(params: Params) -> None:
-    """Raise for our text as LightGBM's own objective or metric: it drops a text with an equals sign."""
-    for name, wrapped in (("objective", "lightgbm_objective({!r})"), ("metric", "feval=lightgbm_metric({!r})")):
-        for given, value in LIBRARY.given(name, params).items():
-            texts = value if isinstance(value, list | tuple) else [value]
-            text = next((each for each in texts if "=" in str(each)), None)
-            remedy = f"LightGBM does not know our names, and drops this text; give {wrapped.format(text)}"
-            require(text is None, f"{given}={shown(value)}: {remedy}")
-
-
-class LightGBMMetric(MetricCallable):
-    """Callable for LightGBM; made by :func:`lightgbm_metric`."""
-
-    library = LIBRARY
-
-    def answer(self, first: Any, second: Any, weight: Any, group: Any) -> list[tuple[str, float, bool]]:
-        _refuse_subset(second, reads_position=False)
-        labels, group, weight, scores = _unpack(first, second, weight, group)
-        params = getattr(calls_of(LIBRARY).booster, "params", None)
-        refuse_our_text(params or {})
-        means = self.means(self.queries(second, labels, group, weight), scores, params)
-        return [(str(m), mean, True) for m, mean in means]
-
-
-def lightgbm_objective(
-    objective: str | Objective, *, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
-    labels: ByGoal | None = None, n_threads: int | None = None,
-) -> LightGBMObjective:  # fmt: skip
-    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``lightgbm.LGBMRanker``.
-
-    Parameters
-    ----------
-    objective : str or Objective
-        Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    propensity, position, labels
-        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own. By
-        default the position is that of the ``Dataset``, if it has one and ``propensity`` is left out.
-    n_threads : int, optional
-        By default ``num_threads`` of the training, at most all processors. The model does not depend on it.
-
-    Returns
-    -------
-    callable
-        ``(predictions, Dataset)`` or ``(labels, predictions, weight, group)`` to ``(gradient, Hessian)``, float32
-        arrays of shape (rows,). The data needs ``group``; weights, one per row, multiply gradient and Hessian.
-
-    Examples
-    --------
-    >>> import lightgbm as lgb, numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
-    >>> dtrain = lgb.Dataset(X, y, group=[20, 20, 20])
-    >>> params = {"objective": lightgbm_objective("yetiloss:map"), "min_data_in_leaf": 5, "verbose": -1}
-    >>> lgb.train(params, dtrain, 3).predict(X).shape
-    (60,)
-    """
-    own, by_row = get_objective(objective), {"propensity": propensity, "position": position}
-    return LightGBMObjective(own, labels=labels, n_threads=n_threads, **by_row)
-
-
-def lightgbm_metric(
-    *metrics: str | Metric, convention: Convention | None = None, labels: Mapping[Any, ByGoal] | None = None,
-    n_threads: int | None = None,
-) -> LightGBMMetric:  # fmt: skip
-    """A metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(..., eval_metric=...)``.
-
-    Parameters
-    ----------
-    *metrics : str or Metric
-        Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters, else LightGBM's own NDCG may be
-        the metric that stops the training.
-    convention : str, optional
-        As of :func:`ltr_objectives.get_metric`.
-    labels : mapping of Datasets to mappings of goals to arrays, optional
-        For metrics of goals, such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"``: ``{dvalid: {"revenue": array}}``, for each
-        Dataset that is evaluated.
-    n_threads : int, optional
-        By default ``num_threads`` of the training, at most all processors.
-
-    Returns
-    -------
-    callable
-        From the arguments of a :func:`lightgbm_objective` to ``[(name, value, True), ...]``, means over queries. The
-        weight of a query is the mean of its rows' weights.
-
-    Examples
-    --------
-    >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
-    lightgbm_metric(MAP(...))
-    """
-    return LightGBMMetric(get_metrics(metrics, convention), n_threads, labels)

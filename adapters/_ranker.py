@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from ltr_objectives.adapters._run import (
     Goals,
     Records,
     Run,
+    Trained,
     our_names,
     read_metrics,
     read_run,
@@ -175,11 +176,8 @@ class Ranker:
         _check_parts(train, evals)
         params = {name: value for name, value in params.items() if value is not None}
         given = our_names(self.library, {**self._given(), **params})
-        columns = names_of(train.X)
-        for each in self.library.by_column if train.had_ids else ():
-            for name, value in self.library.given(each, given).items():
-                message = f"{name}= counts columns, and X has a column 'qid'; name the columns, or pass qid= beside X"
-                require(not counts_columns(value, columns or ()), message)
+        if train.had_ids:
+            _refuse_counted(self.library, given, names_of(train.X) or ())
         start = None if init_model is None else self._start(init_model, train.X)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
@@ -188,22 +186,27 @@ class Ranker:
             for i, part in enumerate(run.evals):
                 warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
             trained, report = self.library.train(run), None
-        (_, model, records), objective = trained, trained.run.objective
-        kept = self.library.rounds(model) - (0 if run.init_model is None else self.library.rounds(run.init_model))
-        if without := self._without_splits(model, run, kept):
+        kept = self.library.rounds(trained.model) - (0 if start is None else self.library.rounds(start))
+        if without := self._without_splits(trained.model, run, kept):
             warnings.warn(without, LTRWarning, stacklevel=3)  # at the call of fit or bagged
+        self._keep(trained, report, train.X, kept)
+        return self
+
+    def _keep(self, trained: Trained, report: list[Candidate] | None, X: Any, kept: int) -> None:
+        """Become the ranker of a training on ``X``, of which the model keeps so many rounds."""
+        run, model, columns = trained.run, trained.model, names_of(X)
         for i, part in enumerate(run.evals):
             warn_of_unknown(part.X, self.library.categories(model), f"eval_set[{i}]")
-        each = run.params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
-        best = _at_round(kept, records) if each else {}
-        if verbose and run.patience and each and kept in map(len, records.get(run.names[-1], {}).values()):
-            print(f"the best of all {kept} rounds is the last; more may be better")
-        named_by_text = is_pool(train.X) or (columns is not None and isinstance(train.X.columns[0], str))
+        records = {name: {m: [*map(float, v)] for m, v in values.items()} for name, values in trained.records.items()}
+        best: dict[str, dict[str, float]] = {}
+        if run.params.get("metric_period", 1) == 1:  # CatBoost's, which leaves rounds out of the records
+            best = {name: {m: v[kept - 1] for m, v in of.items() if 0 < kept <= len(v)} for name, of in records.items()}
+            if run.verbose and run.patience and kept in map(len, records.get(run.names[-1], {}).values()):
+                print(f"the best of all {kept} rounds is the last; more may be better")
+        named_by_text = is_pool(X) or (columns is not None and isinstance(X.columns[0], str))
         names = np.array(columns, object) if columns is not None and named_by_text else None
-        fitted = Fitted(train.X.shape[1], names, objective, records, best, report, columns, categorical(train.X))
         self._adopt(model)
-        self._fitted = fitted
-        return self
+        self._fitted = Fitted(X.shape[1], names, run.objective, records, best, report, columns, categorical(X))
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
         """The warning if no round has a split."""
@@ -275,7 +278,7 @@ class Ranker:
 
         ``options`` are those of the library's ``save_model``.
         """
-        self.booster_.save_model(os.fspath(path), **options)
+        self.library.write(self.booster_, os.fspath(path), **options)
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
@@ -354,12 +357,16 @@ def _check_parts(train: Part, evals: Sequence[Part]) -> None:
         )
 
 
+def _refuse_counted(library: Library, given: Mapping[str, Any], columns: Collection[str]) -> None:
+    """Raise for parameters that count the columns of ``X``, from which a column of query ids was taken."""
+    for each in library.by_column:
+        for name, value in library.given(each, given).items():
+            message = f"{name}= counts columns, and X has a column 'qid'; name the columns, or pass qid= beside X"
+            require(not counts_columns(value, columns), message)
+
+
 def _same(value: Any, default: Any) -> bool:
     """True for equal values of one type, and for two NaN, of which a pickle makes another object."""
     if value is default or type(value) is not type(default):
         return value is default
     return bool(value == default or (value != value and default != default))
-
-
-def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
-    return {name: {m: v[n - 1] for m, v in values.items() if 0 < n <= len(v)} for name, values in records.items()}

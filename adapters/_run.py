@@ -24,7 +24,7 @@ from ltr_objectives.registry import metric_names, objective_for
 Array = ArrayLike | None
 Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
 Goals = Mapping[str, ArrayLike]  # labels by goal
-Records = dict[str, dict[str, list[float]]]  # by eval set and metric, one value a round
+Records = dict[str, dict[str, list[float]]]  # as of `Trained`
 OneMetric = str | Metric | Callable[..., Any]
 EvalMetric = OneMetric | Sequence[OneMetric] | None
 AnyObjective = Objective | str | Callable[..., Any]  # ours, the name of the library's own, or a function that it calls
@@ -35,6 +35,15 @@ OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "call
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
+
+
+class OfEstimator(ObjectiveCallable):
+    """Our objective in one training of an estimator, which knows the queries."""
+
+    answer: Callable[[Any], tuple[np.ndarray, np.ndarray]]  # copies of parameters do not copy what it refers to
+
+    def __call__(self, scores: Any, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self.answer(scores)
 
 
 class Run(NamedTuple):
@@ -87,12 +96,19 @@ class Run(NamedTuple):
             return None
         return start(self.objective, self.train.queries)
 
-    def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> ObjectiveCallable | None:
+    def starting_at(self, score: float | None) -> "Run":
+        """The run with this initial score in all rows; as it is if there is none."""
+        if not score:
+            return self
+        train, *evals = (part._replace(margin=np.full(len(part.labels), score)) for part in (self.train, *self.evals))
+        return self._replace(train=train, evals=tuple(evals))
+
+    def gradients(self, library: Library, params: dict[str, Any]) -> OfEstimator | None:
         """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
         if self.learner is None:
             return None
-        made, queries = kind(self.learner, n_threads=self.n_threads), self.train.queries
-        made.answer = lambda scores, *_: made.gradients(queries, scores, params)
+        made, queries = OfEstimator(self.learner, n_threads=self.n_threads), self.train.queries
+        made.of, made.answer = library.name, lambda scores: made.gradients(queries, scores, params)
         return made
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
@@ -135,7 +151,7 @@ class Trained(NamedTuple):
 
     run: Run
     model: Any  # the library's
-    records: Records
+    records: Mapping[str, Mapping[str, Sequence[float]]]  # by eval set and metric, one value a round
 
 
 def read_run(

@@ -1,20 +1,16 @@
-"""XGBoost: a training of our estimator, and a custom objective and a custom metric for ``xgb.train``."""
+"""XGBoost: a training of our estimator."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._callables import ByGoal, Memo, MetricCallable, ObjectiveCallable, Params
-from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._run import Records, Run, Trained, refuse_dart, refuse_same_names
 from ltr_objectives.adapters._tables import (
     Part,
@@ -25,18 +21,10 @@ from ltr_objectives.adapters._tables import (
     require_same_categories,
     require_same_kinds,
 )
-from ltr_objectives.errors import LTRError, did_you_mean, require
-from ltr_objectives.kernels.threads import at_most
+from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, get_metrics
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.queries import to_numpy
-
-T = TypeVar("T")
-
-# XGBoost's early stopping maximises metrics whose names start so, and minimises others
-MAXIMISED = ("auc", "pre", "map", "ndcg")
 
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
 READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by us alone
@@ -91,11 +79,12 @@ class XGBoost(Library):
         booster = run.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         params = _params_of(run, booster)
         rounds = params.pop("n_estimators", 100)
-        gradients = run.gradients(XGBoostObjective, params) or _as_objective(run)
+        gradients = run.gradients(self, params) or _as_objective(run)
         known = _known_categories(run.train.X)
-        stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
-        refuse_weights(run, before)
-        train, *evals = _matrices(run, known)
+        weighs = bool(run.native_metrics or not run.metrics)  # XGBoost itself evaluates metrics
+        if weighs and any(part.weight is not None for part in run.evals):
+            _refuse_weights(run, before)
+        train, *evals = _matrices(run, known, weighs)
         result: Records = {}
         model = self.load().train(
             params,
@@ -109,11 +98,8 @@ class XGBoost(Library):
             verbose_eval=run.verbose if evals else False,
             xgb_model=run.init_model,
         )
-        model = _kept(model)  # if a callback of the user's has stopped it
-        model.set_attr(**{CATEGORIES: stored})
-        return Trained(
-            run, model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
-        )
+        model = _with_categories(_kept(model), known)  # a callback of the user's may have stopped it
+        return Trained(run, model, result)
 
     def start(self, model: Any, X: Any) -> Any:
         model = model.copy()
@@ -195,21 +181,15 @@ def _known_categories(X: Any) -> dict[int, list[Any]]:
     return {i: X.dtypes.iloc[i].categories.tolist() for i in categorical(X)}
 
 
-def _weighs(run: Run) -> bool:
-    """Return True if XGBoost itself evaluates metrics, for which it needs the weights."""
-    return bool(run.native_metrics or not run.metrics)
+def _refuse_weights(run: Run, before: dict[str, Any]) -> None:
+    """Raise if weights let XGBoost abort the process; ``before`` is the learner of init_model."""
+    known = run.metrics or str(run.objective).startswith("rank:")
+    default = "" if known else f"the default metric of {run.objective}"
+    refuse_by_row([*run.native_metrics, *metrics_of(before)], default, "name another in eval_metric=")
 
 
-def refuse_weights(run: Run, before: dict[str, Any]) -> None:
-    """Raise for weights with which XGBoost would abort the process; ``before`` is the learner of init_model."""
-    if _weighs(run) and any(part.weight is not None for part in run.evals):
-        known = run.metrics or str(run.objective).startswith("rank:")
-        require_weighable(known, f"the default metric of {run.objective}", "name another in eval_metric=")
-        refuse_by_row([*run.native_metrics, *metrics_of(before)])
-
-
-def _matrices(run: Run, known: Mapping[int, Any]) -> list[Any]:
-    """The data sets for training and for evaluation, with the categories ``known`` of the training."""
+def _matrices(run: Run, known: Mapping[int, Any], weighs: bool) -> list[Any]:
+    """The data sets for training, and for evaluation if ``weighs`` with weights; ``known`` are the categories."""
 
     def data_of(part: Part, weight: np.ndarray | None) -> Any:
         of_rows = {"label": part.labels, "base_margin": part.margin, "weight": weight}
@@ -217,7 +197,7 @@ def _matrices(run: Run, known: Mapping[int, Any]) -> list[Any]:
 
     native = isinstance(run.objective, str)
     train = data_of(run.train, _by_query(run.train) if native else run.train.weight_by_query)
-    evals = [data_of(part, _by_query(part) if _weighs(run) else None) for part in run.evals]
+    evals = [data_of(part, _by_query(part) if weighs else None) for part in run.evals]
     for data in evals:
         _name(data, train.feature_names)
     return [train, *evals]
@@ -229,9 +209,14 @@ def _kept(model: Any) -> Any:
     rounds = int(best["best_iteration"] or -1) + 1
     if rounds in (0, model.num_boosted_rounds()) or learner_of(model)["gradient_booster"]["name"] == "gblinear":
         return model
-    known = categories_of(model)  # which slices lose
-    model = model[:rounds]
-    model.set_attr(**best, **{CATEGORIES: json.dumps(known) if known else None})
+    part = model[:rounds]
+    part.set_attr(**best)
+    return _with_categories(part, categories_of(model))
+
+
+def _with_categories(model: Any, known: Mapping[int, Any]) -> Any:
+    """Give a model the categories of its training, which slices, as of early stopping, lose."""
+    model.set_attr(**{CATEGORIES: json.dumps(known) if known else None})
     return model
 
 
@@ -333,97 +318,10 @@ def _by_query(part: Part) -> np.ndarray | None:
     return weight
 
 
-def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
-    has_ptr = hasattr(data, "get_uint_info")  # in version 3.4 perhaps an array of CuPy, as labels and weights
-    sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()
-    require(len(sizes) > 0, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
-    labels = data.get_label()
-    require(min(len(labels), data.num_row()) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
-    weight = data.get_weight()
-    return labels, sizes, weight if len(weight) else None
-
-
-class XGBoostObjective(ObjectiveCallable):
-    """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
-
-    library = LIBRARY
-
-    def answer(self, predictions: Any, data: Any, *_: Any) -> tuple[np.ndarray, np.ndarray]:
-        calls = calls_of(LIBRARY)
-
-        def compute() -> tuple[np.ndarray, np.ndarray]:
-            params = _params(self._memo, calls, data)
-            return self.gradients(self.queries(*_unpack(data)), predictions, params, training=calls.booster)
-
-        return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
-
-
-class XGBoostMetric(MetricCallable):
-    """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
-
-    library = LIBRARY
-
-    def answer(self, predictions: Any, data: Any, *_: Any) -> list[tuple[str, float]]:
-        params = _params(self._memo, calls_of(LIBRARY))
-        parts = [part for m in self.metrics for part in (m.parts if isinstance(m, WeightedSum) else (m,))]
-
-        def sums() -> np.ndarray:
-            """For each part the weighted sum over queries, and the sum of the weights."""
-            queries, s = self.queries(data, *_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
-            n_threads = LIBRARY.n_threads(params, self.n_threads)
-            values = [(m, m.values(queries, s, n_threads=n_threads)) for m in parts]
-            return np.array([m.sums(v, m.weight_by_query(queries)) for m, v in values])
-
-        if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            found = self.means(self.queries(data, *_unpack(data)), predictions, params)
-        else:
-            from xgboost import collective
-
-            here = _agreed(sums, predictions, np.zeros((len(parts), 2)))
-            total = collective.allreduce(here, collective.Op.SUM).reshape(here.shape)
-            mean = {m: m.average(*pair) for m, pair in zip(parts, total.tolist(), strict=True)}.__getitem__
-            found = [(m, m.of_parts(mean) if isinstance(m, WeightedSum) else mean(m)) for m in self.metrics]
-        return [_as_xgboost(m, mean) for m, mean in found]
-
-
-def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
-    name = str(metric)
-    if name.startswith(MAXIMISED):
-        return name, value
-    return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
-
-
-def _params(memo: Memo, calls: Calls, data: Any = None) -> Params | None:
-    """The parameters of the training that makes these calls, as its first round had them.
-
-    With ``data``, whose gradient is asked for, raises in the first round for what would abort the process.
-    """
-    if calls.booster is None:
-        return None
-    training = memo.training(calls.booster)
-    if training.params is None:
-        learner = learner_of(calls.booster)
-        if data is not None:
-            _refuse_abort(calls, data, learner)
-        training.params = read_params(learner)
-    return training.params
-
-
 def learner_of(booster: Any) -> dict[str, Any]:
     """The learner's part of a booster's configuration: every parameter as XGBoost read it."""
     config: dict[str, Any] = json.loads(booster.save_config())["learner"]
     return config
-
-
-def read_params(learner: dict[str, Any]) -> Params:
-    """Limits of leaves, and the number of threads. The latter may also be set for all of XGBoost."""
-    import xgboost
-
-    model = learner["gradient_booster"]
-    model = model.get("gbtree", model)  # if the booster is dart
-    n_threads = at_most(learner["generic_param"]["nthread"]) or xgboost.get_config().get("nthread")
-    return {**model.get("tree_train_param", {}), "nthread": n_threads}
 
 
 def metrics_of(learner: dict[str, Any]) -> list[str]:
@@ -431,143 +329,15 @@ def metrics_of(learner: dict[str, Any]) -> list[str]:
     return [metric["name"] for metric in learner.get("metrics", ())]
 
 
-def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
-    """Raise if XGBoost would abort the process, or drop the weights.
-
-    With weights by query it aborts on metrics by row, such as rmse, its default for custom objectives. Neither the
-    predictions nor the DMatrix show which data sets are evaluated; the calling functions do.
-    """
-    whole = calls.local("cv").get("dtrain")
-    require(
-        whole is None or len(data.get_weight()) > 0 or len(whole.get_weight()) == 0,
-        "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own",
-    )
-    train = calls.local("train")  # in the user's own loop around Booster.update nothing shows what else is evaluated
-    evaluated = [item[0] for item in train["evals"] or ()] if "evals" in train else [data]
-    if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
-        return
-    params, names = learner["learner_train_param"], metrics_of(learner)
-    known = params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:")
-    require_weighable(known, "its default metric", "add 'disable_default_eval_metric': 1 to the parameters")
-    refuse_by_row(names)
-
-
-def refuse_by_row(metrics: list[str]) -> None:
-    """Raise for metrics of XGBoost's that abort the process if weights are by query."""
+def refuse_by_row(metrics: list[str], default: str, remedy: str) -> None:
+    """Raise for metrics of XGBoost's that abort the process if weights are by query, or for a ``default`` metric."""
     by_row = [name for name in metrics if name.partition("@")[0].rstrip("-") not in BY_QUERY]
-    require_weighable(
-        not by_row,
-        f"eval_metric={', '.join(by_row)}",
-        "leave it out, and pass custom_metric=xgboost_metric(...); if it comes with xgb_model, train that with "
-        "'disable_default_eval_metric': 1",
+    if by_row and not default:
+        default, remedy = f"eval_metric={', '.join(by_row)}", (
+            "leave it out, and pass custom_metric=xgboost_metric(...); if it comes with xgb_model, train that with "
+            "'disable_default_eval_metric': 1"
+        )  # fmt: skip
+    require(
+        not default,
+        f"XGBoost cannot evaluate {default} with weights by query, and would abort the process: {remedy}",
     )
-
-
-def require_weighable(good: object, metric: str, remedy: str) -> None:
-    """Raise unless ``good``: XGBoost would abort the process on the metric."""
-    require(good, f"XGBoost cannot evaluate {metric} with weights by query, and would abort the process: {remedy}")
-
-
-def _workers() -> int:
-    if sys.modules.get("xgboost") is None:  # the DMatrix is another library's
-        return 1
-    from xgboost import collective
-
-    return int(collective.get_world_size())
-
-
-def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
-    """``compute()``, or ``empty`` on a worker without rows; an error of one worker is raised on all.
-
-    Dask, Spark and the like train one model on several workers. Without this the others would wait for one that failed.
-    """
-    if _workers() == 1:
-        return compute()
-    from xgboost import collective
-
-    result, failure = empty, None
-    try:
-        if np.size(predictions):
-            result = compute()
-    except Exception as error:
-        failure = error
-    here = 0 if failure is None else collective.get_rank() + 1
-    failed = int(collective.allreduce(np.array([here], np.int32), collective.Op.MAX)[0])
-    if failed:
-        message = collective.broadcast(str(failure), failed - 1)
-        raise failure or LTRError(message)
-    return result
-
-
-def xgboost_objective(
-    objective: str | Objective, *, weight: ArrayLike | None = None, propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None, labels: ByGoal | None = None, n_threads: int | None = None,
-) -> XGBoostObjective:  # fmt: skip
-    """An objective for ``xgb.train(..., obj=...)``.
-
-    Parameters
-    ----------
-    objective : str or Objective
-        Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    weight : array of shape (queries,) or (rows,), optional
-        Used instead of the weights of the training DMatrix, which holds weights by query only.
-    propensity, position, labels
-        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
-    n_threads : int, optional
-        By default ``nthread`` of the training, at most all processors. The model does not depend on it.
-
-    Returns
-    -------
-    callable
-        ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``group``
-        or an ascending ``qid``; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
-
-    Examples
-    --------
-    >>> import numpy as np, xgboost as xgb
-    >>> rng = np.random.default_rng(0)
-    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
-    >>> dtrain = xgb.DMatrix(X, y, qid=qid)
-    >>> booster = xgb.train({"max_depth": 2}, dtrain, 3, obj=xgboost_objective("yetiloss:map"))
-    >>> booster.predict(dtrain).shape
-    (60,)
-    """
-    own, by_row = get_objective(objective), {"weight": weight, "propensity": propensity, "position": position}
-    return XGBoostObjective(own, labels=labels, n_threads=n_threads, **by_row)
-
-
-def xgboost_metric(
-    *metrics: str | Metric, convention: Convention | None = None, labels: Mapping[Any, ByGoal] | None = None,
-    n_threads: int | None = None,
-) -> XGBoostMetric:  # fmt: skip
-    """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
-
-    XGBoost's early stopping maximises metrics whose name starts with auc, pre, map or ndcg, and minimises others. So
-    the others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Leave ``maximize`` out: if True,
-    XGBoost would maximise these losses. ``early_stopping_rounds`` looks at the last metric on the last of ``evals``;
-    ``xgb.callback.EarlyStopping(rounds, metric_name="map", data_name="valid")`` looks at another. Leave both out with
-    ``booster="dart"``, whose later rounds change the earlier ones.
-
-    Parameters
-    ----------
-    *metrics : str or Metric
-        Such as ``"ndcg@10"``.
-    convention : str, optional
-        As of :func:`ltr_objectives.get_metric`.
-    labels : mapping of DMatrices to mappings of goals to arrays, optional
-        For metrics of goals, such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"``: ``{dvalid: {"revenue": array}}``, for each
-        DMatrix that is evaluated.
-    n_threads : int, optional
-        By default ``nthread`` of the training, at most all processors.
-
-    Returns
-    -------
-    callable
-        ``(predictions, DMatrix) -> [(name, value), ...]``, means over queries, weighted by the DMatrix's weights.
-
-    Examples
-    --------
-    >>> xgboost_metric("map")  # doctest: +ELLIPSIS
-    xgboost_metric(MAP(...))
-    """
-    return XGBoostMetric(get_metrics(metrics, convention), n_threads, labels)

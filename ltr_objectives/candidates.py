@@ -10,6 +10,7 @@ from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric, WeightedSum
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
+from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import for_parts, learnable, objective_for
 
@@ -60,6 +61,15 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
     facts = LIBRARIES[library]
     further = facts.rivals_for.get(metric.name, "").replace("{metric}", facts.spelled(str(metric)))
     return (*facts.rivals, further) if further else facts.rivals
+
+
+def hessian_of(library: str, objective: str, queries: Queries, n_threads: int | None = None) -> float:
+    """The mean Hessian of a row, which L2 and least Hessians count in: of the library's own as of ours that is nearest.
+
+    It is 1 for other objectives, because our estimators scale their Hessians to documents.
+    """
+    twin = LIBRARIES[library].natives.get(objective)
+    return float(typical(get_objective(twin), queries, n_threads).hessian) if twin else 1.0
 
 
 def check_comparable(metric: Metric, queries: Queries, data: str) -> None:

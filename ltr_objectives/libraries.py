@@ -1,6 +1,7 @@
 """A library is one class: facts as attributes, and in the order of a training what differs from the other libraries."""
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -13,8 +14,8 @@ from ltr_objectives.language import split_metric
 MODULES = {name: f"ltr_objectives.adapters._{name}" for name in ("xgboost", "lightgbm", "catboost")}
 
 
-class Library:
-    """One library."""
+class Library(ABC):
+    """One library. A subclass gives a value to each fact that has none here, and the methods that are abstract."""
 
     name: ClassVar[str]
     ranker: ClassVar[str]  # our estimator
@@ -22,7 +23,6 @@ class Library:
     error: ClassVar[str]  # its exception
     endings: ClassVar[tuple[str, ...]]  # of its model files
     threads: ClassVar[str]  # the parameter with their number
-    seed: ClassVar[str] = "seed"  # the parameter
     first_trees: ClassVar[str]  # the argument of predict that limits them
     l2: ClassVar[str]  # the parameter that is added to the sum of Hessians of a leaf
     limits: ClassVar[tuple[str, ...]]  # parameters that may forbid every split
@@ -31,12 +31,14 @@ class Library:
     by_column: ClassVar[tuple[str, ...]]  # parameters that may number the columns, or have an entry for each
     objectives: ClassVar[str]  # the forms of names of its objectives
     metrics: ClassVar[str]  # the forms of names of its metrics, of which it may read only the beginning
-    natives: ClassVar[Mapping[str, str]]  # its own ranking objectives: ours with the same Hessians; "" if those are 1
+    # its own ranking objectives: ours with the same Hessians, "" if those are 1, None if they are not known
+    natives: ClassVar[Mapping[str, str | None]]
     rivals: ClassVar[tuple[str, ...]]  # natives to compare with, whatever the metric
     rivals_for: ClassVar[Mapping[str, str]] = {}  # by metric, a further one; {metric} as the library spells it
     unusable: ClassVar[tuple[str, ...]] = ()  # beginnings of natives that cannot be trained in a comparison
     binary: ClassVar[tuple[str, ...]] = ()  # natives that learn only which documents are relevant: parts of names
     capitals: ClassVar[bool] = False  # whether the names of its objectives and metrics begin with one
+    seed: ClassVar[str] = "seed"  # the parameter
     least_patience: ClassVar[int] = 1  # of early stopping
     least_hessian: ClassVar[str] = ""  # the parameter with the least sum of Hessians in a leaf
     least_hessian_default: ClassVar[float] = 0.0
@@ -60,6 +62,10 @@ class Library:
         """Return True if the library has a ranking objective of this name; settings may follow CatBoost's."""
         name = native.partition(":")[0] if self.capitals else native
         return name in self.natives and not native.startswith(self.unusable or ("\0",))
+
+    def in_documents(self, objective: str) -> bool:
+        """Return True if regularisation can be given in documents: if the objective's Hessians are known."""
+        return self.natives.get(objective, "") is not None
 
     def is_binary(self, native: str) -> bool:
         """Return True if this native objective ignores or refuses grades."""
@@ -95,17 +101,45 @@ class Library:
         found = self.given(self.least_hessian, params) or {self.least_hessian: self.least_hessian_default}
         return next((name, float(value)) for name, value in found.items())
 
+    @abstractmethod
+    def train(self, run: Any) -> Any:
+        """Return what a `Run` of the estimators has `Trained`."""
+
+    @abstractmethod
+    def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
+        """Return the scores of a table by a model of a ranker with ``params``."""
+
+    @abstractmethod
+    def rounds(self, model: Any) -> int:
+        """Return the number of rounds that a model predicts with."""
+
+    @abstractmethod
+    def splits(self, model: Any) -> float:
+        """Return a number that is 0 if no tree of a model has a split."""
+
+    @abstractmethod
+    def features(self, model: Any) -> tuple[int, list[str] | None]:
+        """Return the number of features of a model, and their names if it has names."""
+
+    @abstractmethod
+    def read(self, path: str) -> Any:
+        """Return the model in a file; raise if the file was cut short."""
+
+    @abstractmethod
+    def merge(self, models: Sequence[Any]) -> Any:
+        """Return the model whose raw scores are the mean of those of ``models``."""
+
+    @abstractmethod
+    def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
+        """Return the parameters of trees of this shape, without randomness."""
+
     def aliases(self) -> Sequence[tuple[str, ...]]:
         """Return the names of each parameter that has several."""
-        raise NotImplementedError
+        return ()
 
     def calls(self, given: Any, method: str) -> bool:
         """Return True if the library calls ``given`` for gradients or metrics; ``method`` is CatBoost's name for it."""
         return callable(given)
-
-    def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
-        """Return the parameters of trees of this shape, without randomness."""
-        raise NotImplementedError
 
     def reproducible(self) -> dict[str, Any]:
         """Return the parameters without which equal trainings differ."""
@@ -115,25 +149,9 @@ class Library:
         """Return our defaults of a training with ``params``, without L2 and least Hessian."""
         return {}
 
-    def train(self, run: Any) -> Any:
-        """Return what a `Run` of the estimators has `Trained`."""
-        raise NotImplementedError
-
     def start(self, model: Any, X: Any) -> Any:
         """Return the model that a training goes on from, with the table ``X``; raise if it does not fit the model."""
         return model
-
-    def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
-        """Return the scores of a table by a model of a ranker with ``params``."""
-        raise NotImplementedError
-
-    def rounds(self, model: Any) -> int:
-        """Return the number of rounds that a model predicts with."""
-        raise NotImplementedError
-
-    def splits(self, model: Any) -> float:
-        """Return a number that is 0 if no tree of a model has a split."""
-        raise NotImplementedError
 
     def categories(self, model: Any) -> Sequence[Any]:
         """Return the categories of a model by categorical column; none if it does not name them."""
@@ -143,17 +161,9 @@ class Library:
         """Return the name of a column as the library's models have it."""
         return str(column)
 
-    def features(self, model: Any) -> tuple[int, list[str] | None]:
-        """Return the number of features of a model, and their names if it has names."""
-        raise NotImplementedError
-
-    def read(self, path: str) -> Any:
-        """Return the model in a file."""
-        raise NotImplementedError
-
-    def merge(self, models: Sequence[Any]) -> Any:
-        """Return the model whose raw scores are the mean of those of ``models``."""
-        raise NotImplementedError
+    def write(self, model: Any, path: str, **options: Any) -> None:
+        """Write a model with its features and categories, so that what :meth:`read` returns predicts the same."""
+        model.save_model(path, **options)
 
 
 class _Libraries(Mapping[str, Library]):

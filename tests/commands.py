@@ -46,8 +46,8 @@ def write_letor(path, part):
 def library_predicts(library, path, X):
     """Predictions of the library alone."""
     found = importlib.import_module(library)
-    if library == "xgboost":
-        return found.Booster(model_file=path).predict(found.DMatrix(X))
-    if library == "lightgbm":
-        return found.Booster(model_file=path).predict(X)
-    return found.CatBoost().load_model(path).predict(X)
+    return {
+        "xgboost": lambda: found.Booster(model_file=path).predict(found.DMatrix(X)),
+        "lightgbm": lambda: found.Booster(model_file=path).predict(X),
+        "catboost": lambda: found.CatBoost().load_model(path).predict(X),
+    }[library]()

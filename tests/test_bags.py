@@ -14,7 +14,7 @@ from ltr_objectives.adapters._data import read_part
 from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.objectives.around import UnitHessian
 
-SEED = {"xgboost": "random_state", "lightgbm": "random_state", "catboost": "random_seed"}
+SEED = {library: facts.seed for library, facts in FACTS.items()}
 CODES = (TRAIN.y * 3 + np.random.default_rng(0).integers(0, 25, len(TRAIN.y))).astype(int)
 TABLE = pd.DataFrame(TRAIN.X, columns=[f"f{i}" for i in range(10)])
 TABLE = TABLE.assign(place=pd.Categorical([f"p{i}" for i in CODES]))  # which tells much about the labels
@@ -77,10 +77,11 @@ def test_the_seed_decides(library):
 @everywhere
 def test_contributions_of_features_add_up_to_the_scores(library):
     fitted = bag(ranker(library))
-    if library == "catboost":
-        found = fitted.get_feature_importance(catboost.Pool(TRAIN.X), type="ShapValues")
-    else:
-        found = fitted.predict(TRAIN.X, **{"pred_contribs" if library == "xgboost" else "pred_contrib": True})
+    found = {
+        "xgboost": lambda: fitted.predict(TRAIN.X, pred_contribs=True),
+        "lightgbm": lambda: fitted.predict(TRAIN.X, pred_contrib=True),
+        "catboost": lambda: fitted.get_feature_importance(catboost.Pool(TRAIN.X), type="ShapValues"),
+    }[library]()
     np.testing.assert_allclose(found.sum(axis=1), fitted.predict(TRAIN.X), rtol=1e-4, atol=1e-5)
 
 

@@ -1,6 +1,7 @@
 """The three rankers: the adapters' models, early stopping, metrics, weights, functions, files."""
 
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import catboost
@@ -12,6 +13,7 @@ from rankers import EVAL, LIBRARIES, NATIVE, SUFFIX, TEST, TRAIN, VALI, everywhe
 from trainings import through_the_callable
 
 from ltr_objectives import MAP, Langevin, RankNet, UnitHessian, evaluate, objective_for
+from ltr_objectives.libraries import LIBRARIES as FACTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 TWO = {"eval_set": [(VALI.X, VALI.y), (TEST.X, TEST.y)], "eval_group": [VALI.group, TEST.group]}
@@ -119,8 +121,10 @@ def test_catboost_keeps_the_best_rounds_if_its_own_parameters_ask_for_it(given):
 @pytest.mark.parametrize("native", [False, True])
 def test_several_metrics_of_ours_and_of_the_library_are_weighted_by_query(library, native):
     objective = NATIVE[library] if native else "yetiloss:map"
-    theirs = {"xgboost": ["ndcg@7-", "ndcg@3-"], "lightgbm": ["average_precision", "l2"]}
-    theirs = theirs.get(library, ["MAP:top=7", "MAP:top=3"])
+    theirs = {
+        "xgboost": ["ndcg@7-", "ndcg@3-"], "lightgbm": ["average_precision", "l2"],
+        "catboost": ["MAP:top=7", "MAP:top=3"],
+    }[library]  # fmt: skip
     ours = ["map(threshold=3)@5", "map", "mrr@5", "dcg", "err"]
     given = {**TWO, "eval_sample_weight": WEIGHTS}
     fitted = fit(library, objective, given, eval_metric=[*ours[:2], *theirs, *ours[2:]])
@@ -180,16 +184,26 @@ def test_files_and_pickles_predict_the_same(library, tmp_path):
     assert pickle.dumps(fitted).find(TRAIN.y.tobytes()[:64]) == -1, "the training labels travel with the model"
 
 
+@everywhere
+def test_a_file_is_written_and_read_as_the_library_says(library, tmp_path, monkeypatch):
+    model, kind = fit(library), type(FACTS[library])
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "write", lambda _, model, path: Path(path).write_bytes(pickle.dumps(model)))
+        patched.setattr(kind, "read", lambda _, path: pickle.loads(Path(path).read_bytes()))
+        model.save_model(tmp_path / "model")
+        loaded = ranker(library).load_model(tmp_path / "model")
+    assert np.array_equal(loaded.predict(TEST.X), model.predict(TEST.X))
+
+
 def own(library, objective, given=None, **params):
     """Train with the library's own ranker."""
-    params = {**LIBRARIES[library][1], **params}
-    if library == "xgboost":
-        return xgb.XGBRanker(objective=objective, **params).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **(given or {}))
-    if library == "lightgbm":
-        made = lgb.LGBMRanker(objective=objective, **params, verbose=-1)
-        return made.fit(TRAIN.X, TRAIN.y, group=TRAIN.group, **(given or {}))
-    made = catboost.CatBoostRanker(loss_function=objective, **params, verbose=False, allow_writing_files=False)
-    return made.fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
+    kind, more, queries = {
+        "xgboost": (xgb.XGBRanker, {}, {"qid": TRAIN.qid}),
+        "lightgbm": (lgb.LGBMRanker, {"verbose": -1}, {"group": TRAIN.group}),
+        "catboost": (catboost.CatBoostRanker, {"verbose": 0, "allow_writing_files": False}, {"group_id": TRAIN.qid}),
+    }[library]
+    made = kind(**LIBRARIES[library][1] | params | more | {"objective": objective})
+    return made.fit(TRAIN.X, TRAIN.y, **queries, **(given or {}))
 
 
 @everywhere

@@ -14,7 +14,6 @@ from trainings import LIBRARIES, release, small_data, train
 from ltr_objectives import Langevin, Mixture, Objective, Queries, Subsample, UnitHessian
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.objectives.base import Facts
 
 SEEN: list[int] = []
@@ -35,7 +34,7 @@ class Still(Objective):
 class AnyHessian(ObjectiveCallable):
     """A callable for objectives that some libraries refuse."""
 
-    library = FACTS["catboost"]
+    of = "catboost"
 
 
 def seen_in(work) -> list[int]:

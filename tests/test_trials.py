@@ -19,6 +19,7 @@ from ltr_objectives.workbench.trials import Budget, Trial
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 NATIVES = [(name, n) for name, facts in libraries.LIBRARIES.items() for n in facts.natives if facts.knows(n)]
+TWINS = [(name, n) for name, n in NATIVES if libraries.LIBRARIES[name].natives[n]]
 FOLD = make_ranking_fold((12, 6, 8), seed=2, features=20, mean_length=15)
 TINY = Budget(trees=15, leaves=4, patience=3, min_child_weight=1e-3, documents=0.0)
 
@@ -74,28 +75,32 @@ def test_splits_in_catboost_have_noise_only_where_they_are_told_to():
 def test_documents_are_hessians_of_the_native_objective(library):
     queries = Queries(FOLD.train.y, FOLD.train.group)
     budget = Budget(documents=50.0, min_child_weight=2.0)
-    names = {"xgboost": ("reg_lambda", "min_child_weight"), "lightgbm": ("lambda_l2", "min_sum_hessian_in_leaf")}
-    l2, *least = names.get(library, ("l2_leaf_reg",))
-    for objective in (*libraries.LIBRARIES[library].rivals, "lambdamart"):
+    facts = libraries.LIBRARIES[library]
+    for objective in (*facts.rivals, "lambdamart"):
         found = trials.params_of(library, objective, budget, queries)
-        twin = libraries.LIBRARIES[library].natives.get(objective)
+        twin = facts.natives.get(objective)
         unit = typical(get_objective(twin), queries).hessian if twin else 1.0
-        assert found[l2] == pytest.approx(50 * unit)
-        assert [found[name] for name in least] == pytest.approx([2 * unit for _ in least])
+        assert [*facts.given(facts.l2, found).values()] == pytest.approx([50 * unit])
+        if facts.least_hessian:
+            assert facts.leaf_limit(found)[1] == pytest.approx(2 * unit)
 
 
-@pytest.mark.parametrize(("library", "native"), [key for key in NATIVES if key[0] != "catboost"])
+@pytest.mark.parametrize(("library", "native"), TWINS)
 def test_twins_have_the_hessians_of_native_objectives(library, native):
     data = make_ranking(60, mean_length=20, features=10)
     labels = (data.y > 0).astype(float) if native == "rank:map" else data.y
-    if library == "xgboost":
+
+    def of_xgboost():
         params = {"objective": native, "max_depth": 1, "min_child_weight": 0, "base_score": 0}
         booster = xgb.train(params, xgb.DMatrix(data.X, labels, group=data.group), 1)
-        total = booster.trees_to_dataframe()["Cover"][0]
-    else:
+        return booster.trees_to_dataframe()["Cover"][0]
+
+    def of_lightgbm():
         params = {"objective": native, "num_leaves": 2, "min_sum_hessian_in_leaf": 0, "verbose": -1}
         tree = lgb.train(params, lgb.Dataset(data.X, labels, group=data.group), 1).trees_to_dataframe()
-        total = tree["weight"][tree["left_child"].isna()].sum()
+        return tree["weight"][tree["left_child"].isna()].sum()
+
+    total = {"xgboost": of_xgboost, "lightgbm": of_lightgbm}[library]()
     twin = get_objective(libraries.LIBRARIES[library].natives[native])
     _, hess = twin.gradient_hessian(np.zeros(len(labels)), labels, data.group)
     assert total == pytest.approx(hess.sum(), rel=1e-5)
@@ -120,36 +125,44 @@ def test_natives_train_at_the_defaults_of_their_library_too(library, native):
     data = FOLD.train if native != "rank:map" else replace(FOLD.train, y=(FOLD.train.y > 0).astype(np.float32))
     native += ":metric=NDCG" if native == "StochasticRank" else ""
     budget = Budget(trees=3, leaves=4, documents=50.0, min_child_weight=9.0, learning_rate=0.2, seed=3, defaults=True)
-    given = {"xgboost": "seed", "lightgbm": "seed", "catboost": "random_seed"}[library]
-    given = {"learning_rate": 0.2, libraries.LIBRARIES[library].threads: 1, given: 3}
-    if library == "xgboost":
-        ordered = xgb.DMatrix(data.X, data.y, qid=data.qid)
-        alone = xgb.train({"objective": native, **given}, ordered, 3)
-    elif library == "lightgbm":
-        given |= {"objective": native, "deterministic": True, "force_col_wise": True, "verbose": -1}
-        alone = lgb.train(given, lgb.Dataset(data.X, data.y, group=data.group), 3)
-    else:
-        pool = catboost.Pool(data.X, data.y, group_id=data.qid)
-        given |= {"loss_function": native, "verbose": 0, "allow_writing_files": False, "iterations": 3}
-        alone = catboost.CatBoost(given).fit(pool)
+    facts = libraries.LIBRARIES[library]
+    given = {"objective": native, "learning_rate": 0.2, facts.threads: 1, facts.seed: 3, **facts.reproducible()}
+    quiet = {"verbose": 0, "allow_writing_files": False, "iterations": 3}
+    alone = {
+        "xgboost": lambda: xgb.train(given, xgb.DMatrix(data.X, data.y, qid=data.qid), 3),
+        "lightgbm": lambda: lgb.train({**given, "verbose": -1}, lgb.Dataset(data.X, data.y, group=data.group), 3),
+        "catboost": lambda: catboost.CatBoost(given | quiet).fit(catboost.Pool(data.X, data.y, group_id=data.qid)),
+    }[library]()
     made, _ = trials.train(Trial(library, native, budget), data, None, [get_metric("ndcg@5")])
     assert config(made.booster_) == config(alone)
-    table = xgb.DMatrix(FOLD.test.X) if library == "xgboost" else FOLD.test.X
-    np.testing.assert_allclose(made.predict(FOLD.test.X), alone.predict(table), rtol=1e-6)
+    expected = facts.predict(alone, FOLD.test.X, {})
+    np.testing.assert_allclose(made.predict(FOLD.test.X), expected, rtol=1e-6)
 
 
 @everywhere
 def test_natives_are_planned_at_defaults_and_budgets_with_the_user_s_parameters_in_both(library):
     facts = libraries.LIBRARIES[library]
-    l2 = {"xgboost": "reg_lambda", "lightgbm": "lambda_l2", "catboost": "l2_leaf_reg"}[library]
+    l2 = next(iter(facts.given(facts.l2, facts.shaped(4, 1.0, 1.0))))
     params = (("learning_rate", 0.25), (l2, 7))
     budgets = [replace(TINY, leaves=leaves, documents=20.0, params=params) for leaves in (4, 8)]
     for native in filter(facts.knows, facts.natives):
         own = [t.budget for t in trials.trials(library, native, budgets)]
-        assert own == [*(replace(b, defaults=True) for b in budgets), *budgets]
+        assert own == [*(replace(b, defaults=True) for b in budgets), *(budgets if facts.in_documents(native) else [])]
         for budget in own:
             assert set(params) <= set(trials.params_of(library, native, budget, Queries([0, 1], [2])).items())
     assert [t.budget for t in trials.trials(library, "queryrmse", budgets)] == budgets
+
+
+@everywhere
+def test_natives_whose_hessians_are_not_known_are_trained_at_defaults_alone(library, monkeypatch):
+    facts = libraries.LIBRARIES[library]
+    native, runs, train = facts.rivals[0], [], facts.train
+    monkeypatch.setattr(type(facts), "natives", {native: None})
+    monkeypatch.setattr(type(facts), "train", lambda _, run: runs.append(run) or train(run))
+    assert [t.budget.defaults for t in trials.trials(library, native, [TINY])] == [True]
+    chosen = trials.fit(library, "auto", [get_metric("mrr")], {"n_estimators": 2}, FOLD.train, FOLD.vali, 3)[0]
+    assert [run.objective for run in runs].count(native) == 1
+    assert next(each for each in chosen.report_ if each.objective == native).params == {}
 
 
 def test_a_copy_of_a_native_objective_is_level_with_it():

@@ -1,6 +1,7 @@
 """One small training for all libraries and all ways into them, which other processes can import too."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,13 +10,15 @@ from catalog import EXAMPLES
 from rankers import LIBRARIES, ranker
 
 from ltr_objectives import Objective, UnitHessian, adapters, registry
+from ltr_objectives.libraries import LIBRARIES as FACTS
 
 WAYS = ("callable", "estimator")  # and "native"
 NEWTON = {  # CatBoost without randomness
     "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, "learning_rate": 0.1, "random_strength": 0,
     "bootstrap_type": "No", "boost_from_average": False,
 }  # fmt: skip
-THREADS = {library: "thread_count" if library == "catboost" else "n_jobs" for library in LIBRARIES}
+THREADS = {library: next(name for name in FACTS[library].names(FACTS[library].threads) if name in params)
+           for library, (_, params) in LIBRARIES.items()}  # fmt: skip
 
 
 def release(values):
@@ -88,75 +91,88 @@ def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params
         return Trained(
             model, model.predict, model.best_iteration_, model.evals_result_["validation_0"] if valid else {}
         )
-    own = objective if way == "native" else {}
-    by_row = None if weight is None else np.repeat(weight, group)
-    log: dict[str, Any] = {}
-    how: dict[str, Any] = {}
-    if library == "xgboost":
-        import xgboost as xgb
+    native, ours = (objective, None) if way == "native" else ({}, objective)
+    how = SimpleNamespace(
+        threads=threads, params=dict(params), weight=weight, start=start, valid=valid, metric=metric, stop=stop,
+        before=before and before.model, after=after, given=given,
+    )  # fmt: skip
+    return BY_FUNCTION[library](native, ours, X, y, group, rounds, how)
 
-        class AfterRound(xgb.callback.TrainingCallback):
-            def after_iteration(self, model, epoch, evals_log):
-                after(epoch)
-                return False
 
-        def predict(X):
-            rows = xgb.DMatrix(X, nthread=threads)
-            return model.predict(rows, output_margin=True, iteration_range=(0, kept))
+def by_xgboost(native, ours, X, y, group, rounds, how):
+    import xgboost as xgb
 
-        data = xgb.DMatrix(X, y, group=group, weight=weight, base_margin=start, nthread=threads)
-        how |= {} if own else {"obj": adapters.xgboost_objective(objective, **given)}
-        how |= {"callbacks": [AfterRound()]} if after else {}
-        if valid:
-            evals = [(xgb.DMatrix(*valid[:2], group=valid[2], nthread=threads), "valid")]
-            how |= {"evals": evals, "custom_metric": adapters.xgboost_metric(metric), "evals_result": log,
-                    "early_stopping_rounds": stop, "verbose_eval": False}  # fmt: skip
-        model = xgb.train(
-            {"max_depth": 3, "nthread": threads, "min_child_weight": 1e-3, "disable_default_eval_metric": 1,
-             **dict(params), **own},
-            data, rounds, xgb_model=before and before.model, **how,
-        )  # fmt: skip
-        kept = model.best_iteration + 1 if stop else model.num_boosted_rounds()
-        return Trained(model, predict, kept, log.get("valid", {}))
-    if library == "lightgbm":
-        import lightgbm as lgb
+    class AfterRound(xgb.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            how.after(epoch)
+            return False
 
-        data = lgb.Dataset(X, y, weight=by_row, group=group, init_score=start)
-        callbacks: list[Any] = [lambda env: after(env.iteration)] if after else []
-        if valid:
-            evals = [lgb.Dataset(*valid[:2], group=valid[2], reference=data)]
-            how |= {"valid_sets": evals, "feval": adapters.lightgbm_metric(metric)}
-            callbacks += [lgb.record_evaluation(log)] + ([lgb.early_stopping(stop, verbose=False)] if stop else [])
-        own = own or {"objective": adapters.lightgbm_objective(objective, **given)}
-        model = lgb.train(
-            {"num_leaves": 7, "num_threads": threads, "verbose": -1, "metric": "None", "deterministic": True,
-             "force_col_wise": True, "min_sum_hessian_in_leaf": 1e-3, **dict(params), **own},
-            data, rounds, init_model=before and before.model, callbacks=callbacks, **how,
-        )  # fmt: skip
-        kept = model.best_iteration if stop else model.current_iteration()
-        return Trained(model, lambda X: model.predict(X, num_threads=threads), kept, log.get("valid_0", {}))
+    def predict(X):
+        return model.predict(xgb.DMatrix(X, nthread=how.threads), output_margin=True, iteration_range=(0, kept))
+
+    data = xgb.DMatrix(X, y, group=group, weight=how.weight, base_margin=how.start, nthread=how.threads)
+    log, more = {}, {} if native else {"obj": adapters.xgboost_objective(ours, **how.given)}
+    if how.valid:
+        evals = [(xgb.DMatrix(*how.valid[:2], group=how.valid[2], nthread=how.threads), "valid")]
+        more |= {"evals": evals, "custom_metric": adapters.xgboost_metric(how.metric), "evals_result": log,
+                 "early_stopping_rounds": how.stop, "verbose_eval": False}  # fmt: skip
+    usual = {"max_depth": 3, "nthread": how.threads, "min_child_weight": 1e-3, "disable_default_eval_metric": 1}
+    callbacks = [AfterRound()] if how.after else []
+    params = {**usual, **how.params, **native}
+    model = xgb.train(params, data, rounds, xgb_model=how.before, callbacks=callbacks, **more)
+    kept = model.best_iteration + 1 if how.stop else model.num_boosted_rounds()
+    return Trained(model, predict, kept, log.get("valid", {}))
+
+
+def by_lightgbm(native, ours, X, y, group, rounds, how):
+    import lightgbm as lgb
+
+    by_row = None if how.weight is None else np.repeat(how.weight, group)
+    data = lgb.Dataset(X, y, weight=by_row, group=group, init_score=how.start)
+    log, more = {}, {}
+    callbacks = [lambda env: how.after(env.iteration)] if how.after else []
+    if how.valid:
+        evals = [lgb.Dataset(*how.valid[:2], group=how.valid[2], reference=data)]
+        more = {"valid_sets": evals, "feval": adapters.lightgbm_metric(how.metric)}
+        callbacks += [lgb.record_evaluation(log)] + ([lgb.early_stopping(how.stop, verbose=False)] if how.stop else [])
+    usual = {"num_leaves": 7, "num_threads": how.threads, "verbose": -1, "metric": "None", "deterministic": True,
+             "force_col_wise": True, "min_sum_hessian_in_leaf": 1e-3}  # fmt: skip
+    params = {**usual, **how.params, **(native or {"objective": adapters.lightgbm_objective(ours, **how.given)})}
+    model = lgb.train(params, data, rounds, init_model=how.before, callbacks=callbacks, **more)
+    kept = model.best_iteration if how.stop else model.current_iteration()
+    return Trained(model, lambda X: model.predict(X, num_threads=how.threads), kept, log.get("valid_0", {}))
+
+
+def by_catboost(native, ours, X, y, group, rounds, how):
     from catboost import CatBoost, Pool
 
     class AfterTree:
         def after_iteration(self, info):
-            after(info.iteration)
+            how.after(info.iteration)
             return True
 
     def pool(X, y, group, **more):
-        return Pool(X, y, group_id=np.repeat(np.arange(len(group)), group), thread_count=threads, **more)
+        return Pool(X, y, group_id=np.repeat(np.arange(len(group)), group), thread_count=how.threads, **more)
 
-    data = pool(X, y, group, weight=by_row, baseline=start)
-    own = own or {"loss_function": adapters.catboost_objective(objective, data, **given), "eval_metric": "NDCG"}
-    if valid:
-        evals = pool(*valid)
-        how |= {"eval_set": evals, "early_stopping_rounds": stop}
-        own |= {"eval_metric": adapters.catboost_metric(metric, data, evals)}
-    model = CatBoost(
-        {"iterations": rounds, "depth": 3, "thread_count": threads, "verbose": False, "random_seed": 0,
-         "allow_writing_files": False, **({} if way == "native" else NEWTON), **dict(params), **own}
-    ).fit(data, init_model=before and before.model, callbacks=[AfterTree()] if after else None, **how)  # fmt: skip
+    by_row = None if how.weight is None else np.repeat(how.weight, group)
+    data = pool(X, y, group, weight=by_row, baseline=how.start)
+    own, usual, more = dict(native), {}, {}
+    if not native:
+        own = {"loss_function": adapters.catboost_objective(ours, data, **how.given), "eval_metric": "NDCG"}
+        usual = NEWTON
+    if how.valid:
+        evals = pool(*how.valid)
+        more = {"eval_set": evals, "early_stopping_rounds": how.stop}
+        own |= {"eval_metric": adapters.catboost_metric(how.metric, data, evals)}
+    usual = {**usual, "iterations": rounds, "depth": 3, "thread_count": how.threads, "verbose": False, "random_seed": 0,
+             "allow_writing_files": False}  # fmt: skip
+    callbacks = [AfterTree()] if how.after else None
+    model = CatBoost({**usual, **how.params, **own}).fit(data, init_model=how.before, callbacks=callbacks, **more)
     log = model.get_evals_result().get("validation", {})
-    return Trained(model, lambda X: model.predict(X, thread_count=threads), model.tree_count_, log)
+    return Trained(model, lambda X: model.predict(X, thread_count=how.threads), model.tree_count_, log)
+
+
+BY_FUNCTION = {"xgboost": by_xgboost, "lightgbm": by_lightgbm, "catboost": by_catboost}
 
 
 def train(library: str, objective: Any = "yetiloss:ndcg@10", *, rounds: int = 6, data: Any = None, native: Any = None,
@@ -168,12 +184,14 @@ def train(library: str, objective: Any = "yetiloss:ndcg@10", *, rounds: int = 6,
     return trained(library, way, native or objective, X, y, group, rounds, **how).predict(X).tobytes()
 
 
+SETTINGS = {  # of the estimators, for the libraries' own functions
+    "xgboost": {"eta": 0.3, "reg_lambda": 20, "base_score": 0, "min_child_weight": 1},
+    "lightgbm": {"learning_rate": 0.3, "lambda_l2": 20},
+    "catboost": {"learning_rate": 0.3, "l2_leaf_reg": 20},
+}
+
+
 def through_the_callable(library, objective, data, y, weight=None, **given):
     """The scores of a training by the library's own function with the settings of the estimators."""
-    params = {
-        "xgboost": {"eta": 0.3, "reg_lambda": 20, "base_score": 0, "min_child_weight": 1},
-        "lightgbm": {"learning_rate": 0.3, "lambda_l2": 20},
-        "catboost": {"learning_rate": 0.3, "l2_leaf_reg": 20},
-    }[library]  # fmt: skip
-    how = {"weight": weight, "params": params, **given}
+    how = {"weight": weight, "params": SETTINGS[library], **given}
     return trained(library, "callable", UnitHessian(objective), data.X, y, data.group, **how).predict(data.X)

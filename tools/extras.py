@@ -10,8 +10,9 @@ import numpy as np
 
 import ltr_objectives
 from ltr_objectives import adapters
+from ltr_objectives.libraries import LIBRARIES
 
-RANKERS = {"xgboost": "XGBRanker", "lightgbm": "LGBMRanker", "catboost": "CatBoostRanker"}
+RANKERS = {name: library.ranker for name, library in LIBRARIES.items()}
 X, Y, GROUP = np.arange(400, dtype=float).reshape(200, 2) % 7, np.arange(200) % 3, np.full(40, 5)  # LightGBM needs rows
 
 

@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 import psutil
+from rankers import NATIVE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -24,11 +25,6 @@ from ltr_objectives.errors import LTRWarning
 
 MIB = 2**20
 LIMIT = 20.0
-NATIVE = {
-    "xgboost": {"objective": "rank:ndcg"},
-    "lightgbm": {"objective": "lambdarank"},
-    "catboost": {"loss_function": "YetiRank"},
-}
 
 
 def resident() -> float:
@@ -45,7 +41,7 @@ def soak(trainings: int, warm_up: int, kind: str, progress: Progress, libraries=
     task = progress.add_task(kind, total=warm_up + trainings, memory="")
     tenth = max(1, trainings // 10)
     for i, (library, objective) in zip(range(warm_up + trainings), turns, strict=False):
-        native = None if objective else NATIVE[library]
+        native = None if objective else {"objective": NATIVE[library]}
         predictions = np.frombuffer(train(library, objective, rounds=3, native=native, data=data[i % len(data)]), "u1")
         assert predictions.any()
         done = i + 1 - warm_up

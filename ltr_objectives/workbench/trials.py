@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives import adapters
-from ltr_objectives.candidates import labels_for
+from ltr_objectives.candidates import hessian_of, labels_for
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
 
@@ -59,9 +58,13 @@ class Result(NamedTuple):
 
 
 def trials(library: str, objective: str, budgets: Sequence[Budget]) -> list[Trial]:
-    """Return the trials of an objective. A native one is trained at its library's defaults too, and vali chooses."""
-    own = [replace(b, defaults=True) for b in budgets] if LIBRARIES[library].knows(objective) else []
-    return [Trial(library, objective, budget) for budget in (*own, *budgets)]
+    """Return the trials of an objective. A native one is trained at its library's defaults too, and vali chooses.
+
+    If the Hessians of the native one are not known, it is trained at the defaults alone.
+    """
+    facts = LIBRARIES[library]
+    own = [replace(b, defaults=True) for b in budgets] if facts.knows(objective) else []
+    return [Trial(library, objective, budget) for budget in (*own, *(budgets if facts.in_documents(objective) else ()))]
 
 
 def run(trial: Trial, fold: RankingFold, metrics: Sequence[Metric]) -> Result:
@@ -121,9 +124,6 @@ def fit(
 def params_of(library: str, objective: str, budget: Budget, queries: Queries) -> dict[str, Any]:
     """Return the library's own parameters with the shape, regularisation, threads and seed of the budget.
 
-    A document is the mean Hessian of a row. Our estimators scale Hessians to documents; those of a native objective are
-    as of ours that is nearest.
-
     >>> params_of("catboost", "YetiRank", Budget(leaves=31), Queries([1, 0], [2]))["depth"]
     5
     """
@@ -132,8 +132,7 @@ def params_of(library: str, objective: str, budget: Budget, queries: Queries) ->
     found |= {facts.seed: b.seed, **facts.reproducible()}
     if b.defaults:
         return found | dict(b.params)
-    twin = facts.natives.get(objective)
-    document = typical(get_objective(twin), queries, b.threads).hessian if twin else 1.0
+    document = hessian_of(library, objective, queries, b.threads)
     found |= facts.shaped(b.leaves, l2=document * b.documents, least_hessian=document * b.min_child_weight)
     return found | dict(b.params)
 

@@ -12,12 +12,13 @@ from typer.core import TyperGroup
 
 from ltr_objectives import __version__
 from ltr_objectives.errors import LTRError, LTRWarning
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli.compare import compare
 from ltr_objectives.workbench.cli.evaluate import evaluate
 from ltr_objectives.workbench.cli.predict import predict
 from ltr_objectives.workbench.cli.train import train
 
-SHOWN = ("numpy", "numba", "scikit-learn", "xgboost", "lightgbm", "catboost")
+SHOWN = ("numpy", "numba", "scikit-learn", *LIBRARIES)
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it
 
 

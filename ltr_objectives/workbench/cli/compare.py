@@ -143,7 +143,7 @@ def _show(
 
 def _libraries(given: options.Names) -> list[str]:
     names = names_in(given) if given else [name for name in LIBRARIES if importlib.util.find_spec(name)]
-    require(names, "--library names none; install and name at least one of xgboost, lightgbm, catboost")
+    require(names, f"--library names none; install and name at least one of {', '.join(LIBRARIES)}")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))
         LIBRARIES[name].load()  # says what to install

@@ -44,7 +44,8 @@ def predict(
     query id, the weight, --item and those to ignore are its features. Name the same --categorical as in training.
     """
     name = next((name for name, facts in LIBRARIES.items() if model.suffix.lower() in facts.endings), "")
-    require(name, f"--model {model}: its ending does not show which library wrote it; use .json, .ubj, .txt or .cbm")
+    endings = ", ".join(ending for facts in LIBRARIES.values() for ending in facts.endings)
+    require(name, f"--model {model}: its ending does not show which library wrote it; use one of {endings}")
     ending = writable(out, (".npy", ".txt", ".csv", ".parquet"), "scores", model, data)
     items = names_in(item)
     require("score" not in (qid, *items), "a column 'score' cannot be written beside the scores; rename it")

@@ -27,11 +27,12 @@ from ltr_objectives.workbench.texts import p_of, signed, terminal
 from ltr_objectives.workbench.trials import fit
 
 FILE = options.FILE
+ENDINGS = ", ".join(f"{' or '.join(facts.endings)} ({name})" for name, facts in LIBRARIES.items())
 
 
 def train(
-    out: Annotated[Path, Option(metavar="FILE", help="The model: .json or .ubj (XGBoost), .txt, .cbm.")],
-    library: Annotated[str, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
+    out: Annotated[Path, Option(metavar="FILE", help=f"The model: {ENDINGS}.")],
+    library: Annotated[str, Option(metavar="NAME", help=f"{', '.join(LIBRARIES)}.")],
     data: Annotated[Path | None, Option(metavar="FOLDER", help="With train, vali and test of one fold.")] = None,
     train: Annotated[Path | None, Option(help="Or each part by itself: LETOR, Parquet or CSV.", **FILE)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **FILE)] = None,
