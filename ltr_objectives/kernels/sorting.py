@@ -249,3 +249,15 @@ def all_equal(x):
     for v in x:
         others += v != x[0]
     return others == 0
+
+
+@kernel
+def sort_lists(first, last, ptr, values, order):
+    """Write the stable order of the descending ``values`` of each list, counted from its first row."""
+    longest = longest_list(ptr, first, last)
+    sort, own = sorter(longest), np.empty(longest, np.int64)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        descending_order(values[a:b], own, sort)
+        for d in range(b - a):
+            order[a + d] = own[d]

@@ -32,6 +32,12 @@ CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of y
 LEARNED = LINEAR, CASCADE, AVERAGE  # the kinds whose changes kernels know, so that objectives train for them
 LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to the sum without its weight
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
+GAINS: dict[int, tuple[Callable[[np.ndarray], np.ndarray], str]] = {  # by kind: which are right, and what they must be
+    LINEAR: (lambda gain: (gain >= 0) & (gain < np.inf), "not negative"),
+    CASCADE: (lambda gain: (gain >= 0) & (gain <= 1), "a probability"),
+    AVERAGE: (lambda gain: (gain == 0) | (gain == 1), "0 or 1"),
+    RELEVANT: (lambda gain: (gain == 0) | (gain == 1), "0 or 1"),
+}
 
 Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval"]
 
@@ -176,13 +182,8 @@ class Metric(Extensible, abc.ABC):
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         self.check_labels(queries.labels)
         gain = self._each("gain", "label", queries.labels)
-        good, must = {
-            LINEAR: (gain >= 0, "not negative"),
-            CASCADE: ((gain >= 0) & (gain <= 1), "a probability"),
-            AVERAGE: ((gain == 0) | (gain == 1), "0 or 1"),
-            RELEVANT: ((gain == 0) | (gain == 1), "0 or 1"),
-        }[self.kind]
-        good &= np.isfinite(gain)
+        test, must = GAINS[self.kind]
+        good = test(gain)
         at = int(np.argmin(good))
         told = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}, but must be finite and {must}; {CHECK}"
         require(good[at], told)
