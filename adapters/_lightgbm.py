@@ -34,7 +34,8 @@ from ltr_objectives.adapters._tables import (
 from ltr_objectives.checks import is_number
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Convention, Metric, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.text import get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 

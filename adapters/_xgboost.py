@@ -28,7 +28,8 @@ from ltr_objectives.adapters._tables import (
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.text import WeightedSum, get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import to_numpy

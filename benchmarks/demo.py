@@ -12,7 +12,7 @@ from benchmarks.figures import lead_dots, write
 from ltr_objectives.datasets import load_example
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
-from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.contest import compete, print_table, table_of, winner_of

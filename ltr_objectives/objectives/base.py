@@ -27,8 +27,8 @@ from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.scores import Scores
-from ltr_objectives.metrics.base import metric_to_learn
 from ltr_objectives.metrics.gains import read_gain
+from ltr_objectives.metrics.text import metric_to_learn
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.clicks import check_clicks
 from ltr_objectives.queries import Labels, Queries

@@ -44,7 +44,8 @@ from ltr_objectives.kernels.records import Out, Rng, Terms
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
