@@ -345,6 +345,11 @@ class Queries:
         value: T = found[0]
         return value
 
+    def in_longest(self, values: np.ndarray) -> np.ndarray:
+        """The entries of the longest query."""
+        q = np.diff(self.ptr).argmax()
+        return values[self.ptr[q] : self.ptr[q + 1]]
+
     def check_scores(self, scores: ArrayLike | Scores, n_threads: int | None = 1) -> Scores:
         """Return scores as kernels take them; raise unless there is one finite number per row.
 

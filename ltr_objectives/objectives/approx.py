@@ -31,6 +31,7 @@ from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import reference_gains, sigmoid
+from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,11 @@ class _Approx(Objective):
         return Facts(
             hessian_kind="bound" if self.step <= 1 and metric.kind != AVERAGE else "estimate",
             label_limit=metric.label_limit,
-            quadratic=metric.kind != CASCADE and "relevant",  # in a cascade one relevant document counts
         )
+
+    def visits(self, queries: Queries) -> float:
+        relevant = np.count_nonzero(queries.in_longest(self._metric.terms(queries).gain))
+        return 0.0 if self._metric.kind == CASCADE else float(queries.longest) * relevant
 
     def fill(self, call: Call) -> None:
         call.run(_approx, self._metric.terms(call.queries), float(self.alpha), float(self.step))

@@ -48,7 +48,6 @@ class Facts(NamedTuple):
     label_limit: float | None = None  # the largest label allowed
     reads_labels: bool = True
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
-    quadratic: bool | str = False  # the time grows with the pairs of a list; "relevant": with a relevant document
 
 
 @dataclass(frozen=True)
@@ -151,6 +150,10 @@ class Objective(Extensible, abc.ABC):
         With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """
         return queries.labels
+
+    def visits(self, queries: Queries) -> float:
+        """The number of pairs of the longest list that a gradient visits; 0 if its time is not that of pairs."""
+        return 0.0
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """The factor of each row's gradient and Hessian; None is 1 for all."""

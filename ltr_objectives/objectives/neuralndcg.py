@@ -45,7 +45,11 @@ class _Sorted(Objective):
 
     @property
     def facts(self) -> Facts:
-        return super().facts._replace(random=self.noise is not None, quadratic=True)
+        return super().facts._replace(random=self.noise is not None)
+
+    def visits(self, queries: Queries) -> float:
+        draws = self.samples if self.noise else 1
+        return float(min(queries.longest, self.max_documents)) ** 2 * draws * max(self.rounds, 1)
 
     @property
     @abc.abstractmethod

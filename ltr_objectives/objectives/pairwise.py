@@ -12,7 +12,7 @@ from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
-from ltr_objectives.kernels.swaps import AVERAGE, LINEAR, UPPER
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, UPPER
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
@@ -34,6 +34,11 @@ class PairLoss(NamedTuple):
 
 
 LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x))
+
+
+def reached(gain: np.ndarray) -> float:
+    """The share of the ranks of a cascade that count: those below several relevant documents do not."""
+    return float(min(1.0, 10.0 / max(gain.sum(), 1.0)))
 
 
 def _check_neighbors(name: str, value: object) -> object:
@@ -85,14 +90,11 @@ class PairwiseObjective(Objective):
 
     @property
     def facts(self) -> Facts:
-        by_pair = self.loss.code != LOGISTIC or self.score_norm or self.difference == "noisy"
-        by_gain = not by_pair and getattr(self.metric, "kind", None) in (LINEAR, AVERAGE)
         return Facts(
             random=self._random,
             hessian_kind=self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate",
             takes_clicks=True,
             label_limit=None if self.metric is None else self.weighing_metric.label_limit,
-            quadratic="relevant" if by_gain else True,
         )
 
     @property
@@ -175,6 +177,14 @@ class PairwiseObjective(Objective):
         )
         kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
         return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
+
+    def visits(self, queries: Queries) -> float:
+        layers, gain = self.layers(queries), queries.in_longest(self.worth(queries))
+        pairs, draws = self._pairs(queries, layers), self.permutations if self._random else 1
+        reach = min(queries.longest, pairs.truncation, pairs.neighbors, pairs.partners)
+        if self._is_by_gain(pairs, layers):  # a draw takes a fifth of the time
+            return float(queries.longest) * min(reach, int(np.count_nonzero(gain))) * (1 + draws / 5)
+        return float(queries.longest) * reach * draws * (reached(gain) if layers[0].kind == CASCADE else 1.0)
 
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
