@@ -71,7 +71,6 @@ class Objective(Extensible, abc.ABC):
         "seed": check_seed,
         **dict.fromkeys(("score_norm", "lambda_norm", "normalize", "transposed"), one_of(True, False)),
     }
-    native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
 
     _not_read: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("compute", "gradient_hessian"), "override fill instead"),

@@ -127,8 +127,6 @@ class StochasticRank(Objective, text="stochasticrank"):
     hessian: str = "ones"
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
-
     checks: ClassVar[dict[str, Check]] = {
         "sfa": check_not_negative,
         "nu": check_positive,

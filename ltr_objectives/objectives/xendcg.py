@@ -68,8 +68,6 @@ class XENDCG(Objective, text="xendcg"):
     noise: str | None = "uniform"
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
-
     checks: ClassVar[dict[str, Check]] = {
         "terms": lambda name, terms: check_choice(name, check_integer(name, terms), (1, 3)),
         "hessian": one_of("bounded", "exact"),
