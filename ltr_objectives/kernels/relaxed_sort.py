@@ -140,7 +140,7 @@ def _fill_row(s, i, tau, row):
 
 @kernel
 def _relaxed_sort(s, tau, matrix: Matrix):
-    """Fill the matrix, with zeros where ROWS rows at once reach beyond one of them."""
+    """Fill the matrix; pad each group of ROWS rows with zeros to a common range of columns."""
     n, K, lo, hi = len(s), matrix.K, matrix.lo, matrix.hi
     for i in range(n):
         lo[i], hi[i] = _fill_row(s, i, tau, K[i * n : (i + 1) * n])

@@ -113,7 +113,7 @@ def _buckets(s, sample, scratch, bucket, most):
     for i in range(len(s)):
         t = middle - s[i]
         x = half + half * (t / (abs(t) + spread))
-        bucket[i] = np.int32(x if x < last else last)  # the last one also where the difference overflows
+        bucket[i] = np.int32(x if x < last else last)  # the last one also if the difference overflows
 
 
 @kernel

@@ -28,7 +28,7 @@ from ltr_objectives.queries import Labels, Queries
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
 LEARNED = LINEAR, CASCADE, AVERAGE  # the kinds whose changes kernels know, so that objectives train for them
-LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to the sum without its weight
+LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this if a query adds to the sum without its weight
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 GAINS: dict[int, tuple[Callable[[np.ndarray], np.ndarray], str]] = {  # by kind: which are right, and what they must be
     LINEAR: (lambda gain: (gain >= 0) & (gain < np.inf), "not negative"),
@@ -183,8 +183,8 @@ class Metric(Extensible, abc.ABC):
         test, must = GAINS[self.kind]
         good = test(gain)
         at = int(np.argmin(good))
-        told = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}, but must be finite and {must}; {CHECK}"
-        require(good[at], told)
+        found = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}"
+        require(good[at], f"{found}, but must be finite and {must}; {CHECK}")
         return (self._terms(queries, gain),)
 
     def _terms(self, queries: Queries, gain: np.ndarray) -> Terms:
@@ -207,8 +207,8 @@ class Metric(Extensible, abc.ABC):
     def _each(self, name: str, of: str, values: np.ndarray) -> np.ndarray:
         """Call ``self.gain`` or ``self.discount``; raise unless it returns one number per entry."""
         found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
-        told = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
-        require(found.shape == values.shape, told)
+        message = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
+        require(found.shape == values.shape, message)
         return found
 
     def per_query(

@@ -212,7 +212,7 @@ def _above(p, g):
 
 @kernel
 def _slope_by_chance(kind, scale, g_i, above, relevant):
-    """Return the slope of the loss by the chance of another document, and what it is less for a relevant one."""
+    """Return the derivative of the loss by p_ij, and how much smaller it is if j is relevant."""
     if kind == CASCADE:
         slope = scale / ((1.0 + above - relevant) * (1.0 + above - relevant))
         return slope, slope

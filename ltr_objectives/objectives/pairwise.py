@@ -146,7 +146,7 @@ class PairwiseObjective(Objective):
         """Return the Newton step of each position's offset to the scores, from 0; it is at most 2 / sigma.
 
         The denominator is at least half of sigma times the sum of absolute gradients, its value at equal scores. So the
-        step stays bounded where the model is sure of the wrong order.
+        step stays bounded if the model is sure of the wrong order.
         """
         position, weight = call.queries.position, self.row_weight(call.queries)
         assert position is not None
