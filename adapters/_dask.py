@@ -7,7 +7,8 @@ import numpy as np
 
 from ltr_objectives.adapters._callables import refuse_goals
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric, WeightedSum, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import WeightedSum, get_metric
 from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
 
 

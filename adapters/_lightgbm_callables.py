@@ -12,7 +12,8 @@ from ltr_objectives.adapters._callables import ByGoal, MetricCallable, Objective
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._lightgbm import LIBRARY, refuse_bagging_by_query
 from ltr_objectives.errors import require, shown
-from ltr_objectives.metrics.base import Convention, Metric, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.text import get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 

@@ -41,7 +41,8 @@ from ltr_objectives.adapters._tables import (
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,7 +13,8 @@ from ltr_objectives.checks import check_integer, check_list, is_number
 from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.libraries import LIBRARIES, Library
-from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric, get_metrics, own_metric
 from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import seeded, start

@@ -10,7 +10,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import pairs_of_rows
 from ltr_objectives.checks import check_choice, check_integer, check_seed
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Objective, read_queries
 from ltr_objectives.objectives.composite import Composite
 from ltr_objectives.objectives.mixture import get_objective

@@ -14,7 +14,8 @@ from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._xgboost import LIBRARY, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
-from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.text import WeightedSum, get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import to_numpy

@@ -15,7 +15,8 @@ from benchmarks.folds import Fold, load
 from benchmarks.provenance import versions
 from ltr_objectives._files import replacing
 from ltr_objectives.libraries import LIBRARIES
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.trials import Budget, Trial, queries_of, train
 

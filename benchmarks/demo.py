@@ -20,7 +20,7 @@ from ltr_objectives import adapters, compare_scores
 from ltr_objectives.datasets import RankingData, make_ranking_fold
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
-from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.contest import compete, print_table, table_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.datasets import RankingData
-from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Queries
 
 Timer = Callable[[], float]  # seconds

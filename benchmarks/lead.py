@@ -11,7 +11,7 @@ from benchmarks.publish import pipe_table
 from benchmarks.summary import POOLED, Key, Values
 from ltr_objectives.errors import LTRError
 from ltr_objectives.libraries import is_native
-from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.statistics import BETTER, WORSE, holm, mark, paired_p, standard_error

@@ -25,7 +25,7 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
-from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import Budget

@@ -13,7 +13,8 @@ from typer import Option
 from benchmarks.iteration import Timer, seconds
 from benchmarks.publish import long_lists, pipe_table, save
 from ltr_objectives.datasets import MSLR_SHARES
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_names, objective_names

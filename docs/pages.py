@@ -67,6 +67,16 @@ FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE 
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
 WRAP = textwrap.TextWrapper(100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False).wrap
+NATIVE = {  # what a library calls its own objective of this kind
+    "lambdamart": {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"},
+    "queryrmse": {"catboost": "QueryRMSE"},
+    "ranknet": {"xgboost": "rank:pairwise"},
+    "rmse": {"lightgbm": "regression", "catboost": "RMSE"},
+    "stochasticrank": {"catboost": "StochasticRank"},
+    "xendcg": {"lightgbm": "rank_xendcg"},
+    "yetiloss": {"catboost": "YetiRank:mode="},
+    "yetirank": {"catboost": "YetiRank"},
+}
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
 
@@ -117,7 +127,7 @@ def named(match: re.Match[str]) -> str:
 
 def linked(markdown: str) -> str:
     """The page with a link at the first mention of each public name in ``code``, unless a library has that name too."""
-    native = {name for thing in registered("objectives").values() for name in thing.native.values()}
+    native = {name for thing in registered("objectives").values() for name in NATIVE.get(thing.name, {}).values()}
     names = {public.rpartition(".")[2]: public for public in public_names()}
     names = {name: public for name, public in names.items() if COMPOUND.fullmatch(name) and name not in native}
     parts = FENCE.split(markdown)
@@ -257,7 +267,7 @@ def objectives_table() -> str:
     for public, thing in registered("objectives").items():
         plain = thing()
         subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
-        native = [f"{library} `{name}`" for library, name in thing.native.items()]
+        native = [f"{library} `{name}`" for library, name in NATIVE.get(thing.name, {}).items()]
         lines.append(
             f'| {referred(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.facts.random else "no"} '
             f"| {plain.facts.hessian_kind} | {'<br>'.join(native) or '-'} |"

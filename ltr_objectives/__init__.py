@@ -19,11 +19,12 @@ from ltr_objectives.evaluation import evaluate
 from ltr_objectives.exposure import evaluate_exposure
 from ltr_objectives.items import evaluate_items
 from ltr_objectives.metrics.average_precision import GAP, MAP
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.binary import AUC, GAUC, RBP, Precision, Recall, RPrecision
 from ltr_objectives.metrics.cascade import ERR, MRR, Hit, PFound
 from ltr_objectives.metrics.correlation import Spearman
 from ltr_objectives.metrics.linear import DCG, NDCG, ExpDCG
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.approx import ApproxMAP, ApproxMRR, ApproxNDCG
 from ltr_objectives.objectives.around import Langevin, Subsample, UnitHessian
 from ltr_objectives.objectives.base import Objective

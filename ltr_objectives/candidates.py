@@ -7,7 +7,8 @@ import numpy as np
 
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import LIBRARIES, is_native
-from ltr_objectives.metrics.base import Metric, WeightedSum
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import WeightedSum
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import warn
-from ltr_objectives.kernels.records import MANY
-from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import innermost
 from ltr_objectives.objectives.base import Objective, read_queries
@@ -37,7 +35,7 @@ REASONS = {  # a query with zero gradient counts for the first that holds
 class Report:
     """The queries with a gradient at given scores, and why others have none; made by :func:`report`.
 
-    Queries are counted for the objective that inner from the labels, without wrappers such as ``Langevin``. Hessians
+    Queries are counted for the objective that learns from the labels, without wrappers such as ``Langevin``. Hessians
     and norms are those that a library gets in the first iteration, with the wrappers.
 
     Parameters
@@ -272,23 +270,7 @@ def warn_if_long(objective: Objective, queries: Queries) -> None:
     if isinstance(objective, Composite):
         for member in objective.members:
             member.on(queries, warn_if_long)
-    if not objective.facts.quadratic:
-        return
-    metric, n = getattr(objective, "metric", None), min(queries.longest, getattr(objective, "max_documents", MANY))
-    draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.facts.random else 1
-    limits = [getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k")]
-    reach = min([n, *(k for k in (*limits, getattr(metric, "k", None)) if isinstance(k, int))])
-    pairs = float(n) * float(reach) * float(draws)
-    if hasattr(objective, "rounds"):  # each takes all pairs, whatever the cutoff
-        pairs = float(n) ** 2 * float(draws) * max(objective.rounds, 1)
-    elif pairs >= MOST_PAIRS:
-        end = queries.ptr[np.diff(queries.ptr).argmax() + 1]
-        gain = objective.worth(queries)[end - queries.longest : end]
-        if objective.facts.quadratic == "relevant" and queries.propensity is None:  # a draw takes a fifth of the time
-            pairs = float(n) * min(reach, np.count_nonzero(gain)) * (1 + draws / 5)
-        elif getattr(metric, "kind", None) == CASCADE:  # ranks below several relevant documents count for nothing
-            pairs *= min(1.0, 10.0 / max(gain.sum(), 1.0))
-    if pairs >= MOST_PAIRS:
+    elif (pairs := objective.visits(queries)) >= MOST_PAIRS:
         warn(
             f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each gradient, and Ctrl-C waits "
             "for that; choose a cutoff, fewer pairs or fewer draws, or split the queries"

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_if_all_relevant
-from ltr_objectives.metrics.base import Convention, Metric, WeightedSum, any_metric, get_metrics
+from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.text import WeightedSum, any_metric, get_metrics
 from ltr_objectives.queries import Labels, Queries, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]

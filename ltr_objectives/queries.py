@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.scores import Scores, read_scores
+from ltr_objectives.kernels.sorting import sort_lists
+from ltr_objectives.kernels.threads import run
 
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
@@ -307,9 +309,9 @@ class Queries:
         return self.once("by label", self._by_label)
 
     def _by_label(self) -> np.ndarray:
-        sizes = np.diff(self.ptr)
-        order = np.lexsort((-self.labels, np.repeat(np.arange(len(sizes)), sizes)))
-        return (order - np.repeat(self.ptr[:-1], sizes)).astype(np.int32)
+        order = np.empty(self.rows, np.int32)
+        run(sort_lists, self.ptr, (self.ptr, self.labels, order), n_threads=1)
+        return order
 
     def _condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
         """Return the queries with the rows ``kept`` and these labels alone, and the old number of each query.
@@ -342,6 +344,11 @@ class Queries:
             self._computed.pop(old, None)
         value: T = found[0]
         return value
+
+    def in_longest(self, values: np.ndarray) -> np.ndarray:
+        """The entries of the longest query."""
+        q = np.diff(self.ptr).argmax()
+        return values[self.ptr[q] : self.ptr[q + 1]]
 
     def check_scores(self, scores: ArrayLike | Scores, n_threads: int | None = 1) -> Scores:
         """Return scores as kernels take them; raise unless there is one finite number per row.

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from ltr_objectives.metrics.average_precision import MAP
-from ltr_objectives.metrics.base import Metric, WeightedSum, get_metric
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.binary import RPrecision
+from ltr_objectives.metrics.text import WeightedSum, get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Labels, Queries, ids_of
 
 BETTER, WORSE, SAME = "▲", "▼", ""
@@ -68,7 +69,7 @@ def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> 
     difference = (a - b)[share > 0]
     if freedom(share) <= 0.0 or not difference.any():
         return 1.0
-    if np.ptp(difference) == 0.0:  # equal in every query, where the test would divide by zero
+    if np.ptp(difference) == 0.0:  # equal in every query: the test would divide by zero
         return 0.0
     t = mean(a - b, weight) / standard_error(a - b, weight)
     return float(2 * _student().sf(abs(t), freedom(share)))
@@ -84,7 +85,7 @@ def _student() -> Any:
 
 
 def holm(p: list[float]) -> list[float]:
-    """p values adjusted for their number, so that a family of tests has as few chance marks as a single test.
+    """Adjust p values for multiple tests by Holm's method.
 
     Holm, "A simple sequentially rejective multiple test procedure", 1979.
 

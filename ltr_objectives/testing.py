@@ -63,14 +63,14 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     for each in every_option:
         most = np.inf if each.maximum is None else max(each.maximum, float(each.empty)) + 1e-9
         for (s, y), beside in zip(lists, each.per_query(*_joined(lists)), strict=True):
-            told, value = _of(each, s, y), _compare_value(each, s, y)
-            _require_equal([beside], [value], f"{told}, beside other lists,", "alone it is", ["value"])
-            require(value <= most, f"{told} the value is {value:.6g}, above maximum; set maximum, None without a limit")
+            case, value = _of(each, s, y), _compare_value(each, s, y)
+            _require_equal([beside], [value], f"{case}, beside other lists,", "alone it is", ["value"])
+            require(value <= most, f"{case} the value is {value:.6g}, above maximum; set maximum, None without a limit")
             if len(s) <= 5 and _untied(s) and each.kind in LEARNED:
                 changes = [_changes(each, y, fill) for fill in (swap_matrix, move_matrix)]
                 expected = [brute_force_changes(each, y), brute_force_changes(each, y, moves=True)]
-                told = f"{each}: with labels {y.tolist()} in rank order, by kind"
-                _require_equal(changes, expected, told, "by reference it is", ["change by swaps", "change by moves"])
+                case = f"{each}: with labels {y.tolist()} in rank order, by kind"
+                _require_equal(changes, expected, case, "by reference it is", ["change by swaps", "change by moves"])
 
 
 def _changes(metric: Metric, labels: np.ndarray, fill: Callable[..., None]) -> np.ndarray:
@@ -200,11 +200,11 @@ def _of(checked: object, scores: np.ndarray, labels: np.ndarray) -> str:
 
 
 def _require_equal(
-    found: Any, expected: Any, told: str, but: str, names: Sequence[str] = ("gradient", "Hessian"),
+    found: Any, expected: Any, case: str, otherwise: str, names: Sequence[str] = ("gradient", "Hessian"),
     tolerance: float = 1e-9,
 ) -> None:  # fmt: skip
     for name, a, b in zip(names, found, expected, strict=True):
-        message = f"{told} the {name} is {a.tolist()}, but {but} {b.tolist()}"
+        message = f"{case} the {name} is {a.tolist()}, but {otherwise} {b.tolist()}"
         rounding = 1e-3 * tolerance * np.abs(b[np.isfinite(b)]).max(initial=1.0)  # of the largest terms
         require(np.allclose(a, b, rtol=tolerance, atol=rounding), message)
 
@@ -218,8 +218,8 @@ def _compare_value(metric: Metric, scores: np.ndarray, labels: np.ndarray) -> np
     values = np.array([metric.reference(labels[order]) for order in orders], np.float64)
     [found] = metric.per_query(scores, labels, [len(labels)])
     expected = {"average": values.mean(), "worst": values.min(), "best": values.max(), "input": values[0]}
-    told = f"{_of(metric, scores, labels)}, by gain, discount, scale and kind,"
-    _require_equal([found], [expected[metric.ties]], told, "by reference it is", ["value"])
+    case = f"{_of(metric, scores, labels)}, by gain, discount, scale and kind,"
+    _require_equal([found], [expected[metric.ties]], case, "by reference it is", ["value"])
     return found
 
 
@@ -239,47 +239,47 @@ def _reference(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> 
 
 def _compare_calls(objective: Objective, lists: list[Arrays]) -> list[np.ndarray]:
     """Compare one thread with several, and two iterations; return gradient and Hessian of each list."""
-    data, told = _joined(lists), f"{objective}: gradient or Hessian"
+    data, case = _joined(lists), f"{objective}: gradient or Hessian"
     first, again, later = (
         np.array(objective.gradient_hessian(*data, iteration=iteration, n_threads=threads))
         for iteration, threads in ((0, 1), (0, 3), (1, 1))
     )
     same, alike = np.array_equal(first, again), np.array_equal(first, later)
-    require(same, f"{told} depends on threads or earlier calls; write the query's rows, and draw by call.iteration")
+    require(same, f"{case} depends on threads or earlier calls; write the query's rows, and draw by call.iteration")
     require(
-        alike or objective.facts.random, f"{told} depends on the iteration; do not read it, or set random=True in facts"
+        alike or objective.facts.random, f"{case} depends on the iteration; do not read it, or set random=True in facts"
     )
     good = not alike or not objective.facts.random or not first[0].any()
-    require(good, f"{told} is the same in all iterations; draw by call.iteration, or set random=False in facts")
+    require(good, f"{case} is the same in all iterations; draw by call.iteration, or set random=False in facts")
     return np.split(first, np.cumsum(data[2])[:-1], axis=1)
 
 
 def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Compare what an objective without noise gives for one list with all that must equal it, and return it."""
-    told, found = _of(quiet, scores, labels), _at(quiet, scores, labels)
+    case, found = _of(quiet, scores, labels), _at(quiet, scores, labels)
     expected, loss = _reference(quiet, scores, labels), quiet.reference_loss(scores, labels)
     require(expected is not None or loss is not None, f"{quiet}: write reference or reference_loss; both return None")
     if expected is not None:
-        _require_equal(found, expected, f"{told}, by fill,", "by reference it is")
-    _require_balanced(quiet, found[0], told)
+        _require_equal(found, expected, f"{case}, by fill,", "by reference it is")
+    _require_balanced(quiet, found[0], case)
     if quiet.facts.shift_invariant:
-        unless = f"set shift_invariant=False in facts if a constant added to all scores matters: {told}"
+        unless = f"set shift_invariant=False in facts if a constant added to all scores matters: {case}"
         _require_equal(found, _at(quiet, scores + 1.0, labels), unless, "after 1 is added to all scores it is")
     if _untied(scores):
         rows = np.random.default_rng(0).permutation(len(scores))
         other = _at(quiet, scores[rows], labels[rows])
-        _require_equal(found[:, rows], other, told, "with the rows in another order it is")
+        _require_equal(found[:, rows], other, case, "with the rows in another order it is")
         if 0.1 < np.ptp(scores) < 100 and loss is not None:
             _compare_loss(quiet, scores, labels, found)
     return found
 
 
-def _require_balanced(objective: Objective, grad: np.ndarray, told: str) -> None:
+def _require_balanced(objective: Objective, grad: np.ndarray, case: str) -> None:
     far = abs(grad.sum()) > 1e-5 * np.abs(grad).max() + 1e-9
-    told = f"{told} the gradient {grad.tolist()} does not add up to 0"
+    case = f"{case} the gradient {grad.tolist()} does not add up to 0"
     good = not (far and objective.facts.shift_invariant and objective.facts.balanced)
     facts = "set shift_invariant=False in facts if a constant added to all scores matters, else balanced=False"
-    require(good, f"{told}; correct fill and reference, or {facts}")
+    require(good, f"{case}; correct fill and reference, or {facts}")
 
 
 def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, found: np.ndarray) -> None:
@@ -295,16 +295,16 @@ def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, 
     slopes, expected = (above - below) / (2 * sizes), directions @ grad
     share = 1e-3 if short else 0.05  # a loss that stops at a tolerance, as NeuralNDCG does, has jumps
     close = (np.abs(slopes - expected) <= share * np.abs(expected).max() + 1e-6).any(axis=0)
-    told, along = _of(objective, scores, labels), "the gradient" if short else "along the gradient the slope"
+    case, along = _of(objective, scores, labels), "the gradient" if short else "along the gradient the slope"
     but = f"but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill"
-    require(close.all(), f"{told} {along} is {expected.tolist()}, {but}")
+    require(close.all(), f"{case} {along} is {expected.tolist()}, {but}")
     kind = objective.facts.hessian_kind
     if short and kind != "estimate":
         curves = (above - 2 * loss(scores) + below) / sizes**2
         beyond = np.abs(curves - hess) if kind == "exact" else curves - hess
         good = (beyond <= 1e-2 * np.abs(hess).max() + 1e-4).any(axis=0).all()
         but = f"but the curvature of reference_loss {curves[0].tolist()}; correct fill, or hessian_kind in facts"
-        require(good, f"{told} the Hessian is {hess.tolist()} and hessian_kind={kind!r}, {but}")
+        require(good, f"{case} the Hessian is {hess.tolist()} and hessian_kind={kind!r}, {but}")
 
 
 def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> None:
@@ -320,5 +320,5 @@ def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray)
     if _has_hessian(objective, "gradient", "absolute"):  # whose own spread may be small
         spread[1] = spread.max(axis=0)
     close = np.abs(mean - expected) < (5 / np.sqrt(DRAWS) + np.array([[0.0], [2.0]])) * spread + 1e-9
-    told = f"{_of(objective, scores, labels)} gradient and Hessian have the means {mean.tolist()} over {DRAWS} draws"
-    require(close.all(), f"{told}, but by reference {expected.tolist()}")
+    case = f"{_of(objective, scores, labels)} gradient and Hessian have the means {mean.tolist()} over {DRAWS} draws"
+    require(close.all(), f"{case}, but by reference {expected.tolist()}")

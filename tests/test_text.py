@@ -21,7 +21,7 @@ from ltr_objectives import (
     objective_for,
     objective_names,
 )
-from ltr_objectives.metrics.base import get_metrics
+from ltr_objectives.metrics.text import get_metrics
 
 
 @pytest.mark.parametrize("name", objective_names())

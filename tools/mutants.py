@@ -38,7 +38,8 @@ FOLDERS = {"ltr_objectives/kernels": PLAIN, "ltr_objectives/metrics": PLAIN, "lt
 OMITTED = {"_compiler.py", "_parts.py", "__init__.py", "check.py"}  # run differently here, or are tests themselves
 TESTS = {  # patterns of test files; tests that start processes or wait for a clock take too long here
     PLAIN: ("test_clicks", "test_contracts", "test_evaluate", "test_goals", "test_inputs", "test_kernels",
-            "test_metrics", "test_own_classes", "test_pairs", "test_plackett_luce", "test_preferences",
+            "test_checks", "test_conventions", "test_metrics", "test_own_classes", "test_pairs", "test_plackett_luce",
+            "test_preferences",
             "test_properties_core", "test_published*", "test_smoothed", "test_stochasticrank", "test_weights",
             "test_wrappers"),
     COMPILED: ("test_auto", "test_callables", "test_catboost*", "test_dask", "test_files", "test_goals_libraries",

@@ -121,8 +121,8 @@ class MachineCode(NullCache):
                 new.chmod(0o644)  # whatever the umask
         except (LTRError, OSError, RuntimeError) as error:
             MachineCode.kept = False
-            told = str(error) if isinstance(error, LTRError) else f"{error}; {REMEDY}"
-            warn(f"machine code is not kept, so each process compiles its kernels: {told}")
+            message = str(error) if isinstance(error, LTRError) else f"{error}; {REMEDY}"
+            warn(f"machine code is not kept, so each process compiles its kernels: {message}")
 
     def _read(self, folder: Path) -> dict[Any, bytes]:
         """Return what a file holds, byte for byte as it was written."""

@@ -17,7 +17,7 @@ draw, before one division and one slope, 0.9 ns, serve all of them.
 Documents come in descending order of gain, and each is paired with the documents of lower gain. So the pairs of equal
 gains, two fifths of all in web search data, are skipped. The index of a document in that order is its slot. With a
 truncation, only documents that a draw ranks within it are taken. Each is paired with all documents of lower gain, and
-with the ones of higher gain that no draw ranks there.
+with a document of higher gain only if no draw ranks it there.
 
 If a linear metric's discount is 0 beyond the truncation and most documents are,
 :math:`|w_i - w_j| = w_i + w_j - 2 \min(w_i, w_j)`, and the last term is 0 unless both are at the top of the draw. So

@@ -44,7 +44,7 @@ def exponentials(x):
 
 @kernel
 def relative_to_top(x, scale, out):
-    """Write exp(scale (x - max x)) and return True; where x spans too much, write nothing and return False."""
+    """Write exp(scale (x - max x)) and return True; return False, without writing, if x spans too much."""
     top, bottom = x[0], x[0]
     for v in x:
         top, bottom = max(top, v), min(bottom, v)

@@ -30,7 +30,7 @@ REACH = 745.0  # exp(-745) is the smallest number above 0
 BUCKETS = 8  # of the guide, by document
 ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are negative
 NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
-FADED = 8.0  # a sum is added up anew if it was so many times as large as what it is subtracted from
+FADED = 8.0  # recompute a running sum once it was this many times the remaining mass
 REDRAWS = np.uint64(40)  # bits: the numbers of one ranking that are drawn again have counters from 2^40 (j + 1) on
 
 

@@ -16,7 +16,7 @@ class Terms(NamedTuple):
     kind: int
     gain: np.ndarray  # by row
     discount: np.ndarray  # by rank, as long as the longest list
-    scale: np.ndarray  # by query; 0 where the gradient is zero
+    scale: np.ndarray  # by query; 0 if the gradient is zero
     offset: np.ndarray  # by query; added to the value
     cap: float = np.inf  # a larger gain difference counts as this
 
@@ -38,7 +38,7 @@ class Pairs(NamedTuple):
     noisy: bool  # the loss is at the noisy scores of each draw
     score_norm: bool
     lambda_norm: bool
-    propensity: np.ndarray  # by row; empty where labels are not clicks
+    propensity: np.ndarray  # by row; empty if labels are not clicks
     by_label: np.ndarray  # as in Queries
     delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
 

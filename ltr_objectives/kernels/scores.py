@@ -18,7 +18,7 @@ class Scores(NamedTuple):
     """Scores of shape (rows,)."""
 
     values: np.ndarray  # float64, contiguous
-    largest: float  # the largest absolute value; infinite or NaN where a score is
+    largest: float  # the largest absolute value; infinite or NaN if a score is
 
 
 @kernel
@@ -38,7 +38,7 @@ def _read(first, last, ptr, given, values, largest):
 
 @kernel
 def _content(first, last, ptr, scores, steps, sums):
-    """The terms are independent, so several are computed at once: 0.5 ns a row; a chain takes 5."""
+    """Write the sum of the mixed bits. Terms are independent, so the processor overlaps them: 0.5 ns a row, not 5."""
     part = scores[ptr[first] : ptr[last]]
     x, row = np.uint64(0), np.uint64(ptr[first]) * GAMMA
     for i in range(len(part)):

@@ -19,7 +19,7 @@ def total(x):
 
 @kernel
 def total_without(x, best):
-    """The sum of all but ``x[best]``. Subtracting ``x[best]`` from the total would cancel where it is far larger."""
+    """The sum of all but ``x[best]``. Subtracting ``x[best]`` from the total would cancel if it is far larger."""
     kept, x[best] = x[best], 0.0
     rest = total(x)
     x[best] = kept

@@ -113,7 +113,7 @@ def _buckets(s, sample, scratch, bucket, most):
     for i in range(len(s)):
         t = middle - s[i]
         x = half + half * (t / (abs(t) + spread))
-        bucket[i] = np.int32(x if x < last else last)  # the last one also where the difference overflows
+        bucket[i] = np.int32(x if x < last else last)  # the last one also if the difference overflows
 
 
 @kernel
@@ -249,3 +249,15 @@ def all_equal(x):
     for v in x:
         others += v != x[0]
     return others == 0
+
+
+@kernel
+def sort_lists(first, last, ptr, values, order):
+    """Write the stable order of the descending ``values`` of each list, counted from its first row."""
+    longest = longest_list(ptr, first, last)
+    sort, own = sorter(longest), np.empty(longest, np.int64)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        descending_order(values[a:b], own, sort)
+        for d in range(b - a):
+            order[a + d] = own[d]

@@ -101,7 +101,7 @@ def _average(g, w, scale, n, U, A, V):
 
 @kernel
 def _catboost_mrr(g, w, scale, n, U, A, V):
-    """CatBoost's weight for its mode MRR: w_d - w_e where no rank above d is relevant, else 0."""
+    """CatBoost's weight for its mode MRR: w_d - w_e if no rank above d is relevant, else 0."""
     open_ = 1.0
     for d in range(n):
         U[d] = open_ * w[d] * scale

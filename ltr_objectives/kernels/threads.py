@@ -36,7 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def available_threads() -> int:
-    """Processors that this process may use, bounded by ``NUMBA_NUM_THREADS`` or ``OMP_NUM_THREADS`` where set."""
+    """Processors that this process may use, bounded by ``NUMBA_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity else os.cpu_count() or 1
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -47,7 +47,7 @@ def available_threads() -> int:
 
 
 def at_most(asked: object, name: str = "n_threads") -> int | None:
-    """The threads that a training asked for, at most :func:`available_threads`; None where it left that open.
+    """Return how many threads a training asked for, at most :func:`available_threads`; None if it did not say.
 
     ``name`` is the parameter, for the error about a number beyond ``MOST_ASKED``.
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.sorting import Sorter, head_order, longest_list, sort_descending, sorter
+from ltr_objectives.kernels.sorting import Sorter, descending_order, head_order, longest_list, sort_descending, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, discounted
 
 RELEVANT = 6  # beside the families of swaps, and not learned: the scale is one over a cutoff
@@ -155,3 +155,22 @@ def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
         else:
             raise ValueError("unknown kind")
         out[q] = terms.offset[q] + _scaled(value, terms.scale[q])
+
+
+@kernel
+def best_terms(first, last, ptr, values, by_label, discount, terms):
+    """Write the terms of the largest sums of the queries ``first <= q < last``, by query and rank."""
+    longest = longest_list(ptr, first, last)
+    sort, order = sorter(longest), np.empty(longest, np.int64)
+    for q in range(first, last):
+        a, n, rises = ptr[q], ptr[q + 1] - ptr[q], 0
+        best = terms[a - ptr[first] : a - ptr[first] + n]
+        for d in range(n):
+            best[d] = values[a + by_label[a + d]]
+            rises += d > 0 and best[d] > best[d - 1]
+        if rises > 0:  # a gain need not grow with the label
+            descending_order(values[a : a + n], order, sort)
+            for d in range(n):
+                best[d] = sort.key[d]
+        for d in range(n):
+            best[d] *= discount[d]

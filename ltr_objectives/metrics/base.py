@@ -12,26 +12,30 @@ from ltr_objectives.checks import (
     Check,
     Extensible,
     check_integer,
-    check_weights,
-    find_class,
     is_number,
     one_of,
     optional,
     refuse,
 )
-from ltr_objectives.errors import LTRError, described, require, shown
-from ltr_objectives.goals import check_goal, split_goal, with_goal
+from ltr_objectives.errors import LTRError, require, shown
+from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, RELEVANT, WORST_TIES, metric_values
-from ltr_objectives.language import metric_text, read_values, split_list, split_metric, split_metrics
+from ltr_objectives.language import metric_text
 from ltr_objectives.queries import Labels, Queries
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
 LEARNED = LINEAR, CASCADE, AVERAGE  # the kinds whose changes kernels know, so that objectives train for them
-LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this where a query adds to the sum without its weight
+LEAST_WEIGHT = 2.0**-500  # a weight of 0 counts as this if a query adds to the sum without its weight
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
+GAINS: dict[int, tuple[Callable[[np.ndarray], np.ndarray], str]] = {  # by kind: which are right, and what they must be
+    LINEAR: (lambda gain: (gain >= 0) & (gain < np.inf), "not negative"),
+    CASCADE: (lambda gain: (gain >= 0) & (gain <= 1), "a probability"),
+    AVERAGE: (lambda gain: (gain == 0) | (gain == 1), "0 or 1"),
+    RELEVANT: (lambda gain: (gain == 0) | (gain == 1), "0 or 1"),
+}
 
 Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval"]
 
@@ -176,16 +180,11 @@ class Metric(Extensible, abc.ABC):
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         self.check_labels(queries.labels)
         gain = self._each("gain", "label", queries.labels)
-        good, must = {
-            LINEAR: (gain >= 0, "not negative"),
-            CASCADE: ((gain >= 0) & (gain <= 1), "a probability"),
-            AVERAGE: ((gain == 0) | (gain == 1), "0 or 1"),
-            RELEVANT: ((gain == 0) | (gain == 1), "0 or 1"),
-        }[self.kind]
-        good &= np.isfinite(gain)
+        test, must = GAINS[self.kind]
+        good = test(gain)
         at = int(np.argmin(good))
-        told = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}, but must be finite and {must}; {CHECK}"
-        require(good[at], told)
+        found = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}"
+        require(good[at], f"{found}, but must be finite and {must}; {CHECK}")
         return (self._terms(queries, gain),)
 
     def _terms(self, queries: Queries, gain: np.ndarray) -> Terms:
@@ -208,8 +207,8 @@ class Metric(Extensible, abc.ABC):
     def _each(self, name: str, of: str, values: np.ndarray) -> np.ndarray:
         """Call ``self.gain`` or ``self.discount``; raise unless it returns one number per entry."""
         found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
-        told = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
-        require(found.shape == values.shape, told)
+        message = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
+        require(found.shape == values.shape, message)
         return found
 
     def per_query(
@@ -287,150 +286,3 @@ class Metric(Extensible, abc.ABC):
     def settings(self) -> dict[str, Any]:
         """Parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "_written"}
-
-
-@dataclass(frozen=True)
-class WeightedSum(Metric):
-    """A sum of metrics with weights, each on the labels of its goal; read from text such as "ndcg@10 + 0.3*map[sold]".
-
-    The mean is the sum of the means, each over the queries and with the weights of its metric.
-    """
-
-    parts: tuple[Metric, ...] = ()
-    weights: tuple[float, ...] = ()
-
-    name: ClassVar[str] = "a sum of metrics"
-    kind: ClassVar[int] = -1
-    maximum: ClassVar[float | None] = None
-    cutoff: ClassVar[str] = "none"
-
-    def __str__(self) -> str:
-        of = zip(self.weights, self.parts, strict=True)
-        return "+".join(str(part) if weight == 1 else f"{weight}*{part}" for weight, part in of)
-
-    @property
-    def goals(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(goal for part in self.parts for goal in part.goals))
-
-    def of_parts(self, value: Callable[[Metric], Any]) -> Any:
-        """The weighted sum of the ``value`` of each part."""
-        return sum(weight * value(part) for weight, part in zip(self.weights, self.parts, strict=True))
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(f"{self.name} has no gains")
-
-    discount = gain  # type: ignore[assignment]
-
-    def reference(self, labels: np.ndarray) -> float:
-        return float(self.of_parts(lambda part: part.reference(labels)))
-
-    def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        return tuple(terms for part in self.parts for terms in part.layers(queries))
-
-    def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Any:
-        return self.of_parts(lambda part: part.values(queries, scores, n_threads=n_threads))
-
-    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        return float(self.of_parts(lambda part: part.mean(queries, scores, n_threads=n_threads)))
-
-    def with_convention(self, library: str) -> Metric:
-        return replace(self, parts=tuple(part.with_convention(library) for part in self.parts))
-
-    def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
-        return all(part._same_for_every_order(queries, n_threads) for part in self.parts)
-
-
-def own_metric(written: str) -> str | None:
-    """The name of our metric in a text, in small letters, the first of a sum; None if one of them is not ours.
-
-    >>> own_metric("NDCG@10[revenue]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
-    ('ndcg', None, None)
-    """
-    splits = [split_metric(split_goal(text)[0]) for _, text in split_metrics(written)]
-    found = [Metric.named.get(split[0]) if split else None for split in splits]
-    ours = [each.name for each in found if each and not each.only_evaluated]
-    return ours[0] if len(ours) == len(found) else None
-
-
-def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """The metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
-
-    As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
-
-    A sum such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"`` is a metric too, of which more is better.
-
-    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
-    does. Options that are written in the text or in the object are kept.
-
-    >>> get_metric("ndcg@10").k
-    10
-    >>> get_metric("ndcg@10", "lightgbm").empty
-    1.0
-    >>> get_metric("ndcg@10[revenue]").goal
-    'revenue'
-    >>> get_metric("ndcg(gain_type=linear)@5").gain_type
-    'linear'
-    """
-    found = any_metric(metric, convention)
-    require(
-        not found.only_evaluated,
-        f"less {found.name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
-        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
-    )
-    return found
-
-
-def any_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """As :func:`get_metric`, also of metrics that are only evaluated."""
-    if isinstance(metric, Metric):
-        return metric if convention is None else metric.with_convention(convention)
-    if not isinstance(metric, str):
-        of = "a string such as 'ndcg@10' or an ltr_objectives.Metric"
-        raise LTRError(f"metric must be {of}, got {described(metric)}")
-    parts = split_metrics(metric)
-    if len(parts) > 1:
-        weights = check_weights([1 if weight is None else weight for weight, _ in parts], len(parts), "metrics")
-        return WeightedSum(parts=tuple(get_metric(text, convention) for _, text in parts), weights=weights)
-    plain, goal = split_goal(metric.strip())
-    split = split_metric(plain)
-    if split is None:
-        form = "name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
-        raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(Metric.named))}")
-    name, settings, k = split
-    made = find_class(Metric.named, name, "metric")
-    values = read_values(split_list(settings), metric, name, made.options())
-    found: Metric = made(**values, **({} if k is None else {"k": k}), goal=goal)
-    return found if convention is None else found.with_convention(convention)
-
-
-def get_metrics(
-    metrics: Iterable[str | Metric], convention: str | None = None, find: Callable[..., Metric] = get_metric
-) -> tuple[Metric, ...]:
-    """:func:`get_metric` of each. Their names must differ, because they are the keys of the results."""
-    found = tuple(find(metric, convention) for metric in metrics)
-    require(found, "give at least one metric, such as 'ndcg@10'")
-    names = [str(metric) for metric in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    require(
-        twice is None,
-        f"two metrics are both called {twice}, and results are keyed by name; leave one out, or compute it by itself",
-    )
-    return found
-
-
-def metric_to_learn(metric: str | Metric) -> Metric:
-    """The metric of an objective, which reads the labels of the objective."""
-    found = get_metric(metric)
-    require(
-        not isinstance(found, WeightedSum),
-        f"{found} is a sum of metrics; to train for it name a sum of objectives, such as "
-        "objective='yetiloss:ndcg + 0.3*yetiloss:ndcg[revenue]'",
-    )
-    trained = getattr(found, "kind", LINEAR) in LEARNED
-    require(trained, f"no objective trains for {found.name}; take another metric, such as 'map' or 'spearman'")
-    require(
-        found.goal is None,
-        f"metric={str(found)!r}: an objective names the labels that it reads, not its metric; as text put the goal at "
-        f"the end, as in 'yetiloss:map;sigma=2[{found.goal}]', or write Mixture([objective], labels=[{found.goal!r}])",
-    )
-    return found

@@ -96,8 +96,7 @@ class Recall(Binary, text="recall"):
     }
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        found = np.add.reduceat(gain, queries.ptr[:-1])
-        return gains.reciprocal(found)
+        return gains.reciprocal(np.add.reduceat(gain, queries.ptr[:-1]))
 
     def reference(self, labels: np.ndarray) -> float:
         found = labels > self.threshold
@@ -105,10 +104,11 @@ class Recall(Binary, text="recall"):
 
 
 @dataclass(frozen=True)
-class RPrecision(Binary, text="rprec"):
+class RPrecision(Recall, text="rprec"):
     r"""Share of relevant documents among the first :math:`R`, where the query has :math:`R` relevant documents.
 
-    No objective trains for it, and :func:`objective_for` names that for :class:`MAP`. It is the ``Rprec`` of trec_eval.
+    It is the recall at :math:`R`, and the ``Rprec`` of trec_eval. No objective trains for it, and :func:`objective_for`
+    names that for :class:`MAP`.
 
     Parameters
     ----------
@@ -124,9 +124,6 @@ class RPrecision(Binary, text="rprec"):
     cutoff: ClassVar[str] = "query"
     kind: ClassVar[int] = RELEVANT
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
-
-    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        return gains.reciprocal(np.add.reduceat(gain, queries.ptr[:-1]))
 
     def reference(self, labels: np.ndarray) -> float:
         found = labels > self.threshold

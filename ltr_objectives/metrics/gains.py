@@ -8,6 +8,7 @@ import numpy as np
 from ltr_objectives.checks import check_choice, is_number
 from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.kernels.threads import chunk_bounds
+from ltr_objectives.kernels.values import best_terms
 from ltr_objectives.queries import Queries, vector
 
 PART = 100_000  # rows
@@ -91,15 +92,13 @@ def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") ->
 def best_sums(queries: Queries, values: np.ndarray, discount: np.ndarray) -> np.ndarray:
     """``sum_d discount[d] values[order[d]]`` of each query in descending order of ``values``.
 
-    In parts of whole queries, whose temporary arrays stay small.
+    In parts of whole queries, because new memory for all rows costs more than the sums.
     """
     ptr, found = queries.ptr, np.empty(len(queries))
-    for a, b in pairwise(chunk_bounds(ptr, 1 + queries.rows // PART)):
-        rows, first = slice(ptr[a], ptr[b]), ptr[a:b] - ptr[a]
-        part, start = values[rows], np.repeat(first, np.diff(ptr[a : b + 1]))
-        best = part[start + queries.by_label[rows]]
-        if (np.diff(best)[np.diff(start) == 0] > 0).any():  # values that fall where labels rise
-            best = part[np.lexsort((-part, start))]
+    bounds = chunk_bounds(ptr, 1 + queries.rows // PART)
+    terms = np.empty(np.diff(ptr[bounds]).max())
+    for a, b in pairwise(bounds):
+        best_terms(a, b, ptr, values, queries.by_label, discount, terms)
         with np.errstate(over="ignore"):
-            found[a:b] = np.add.reduceat(best * discount[np.arange(len(part)) - start], first)
+            found[a:b] = np.add.reduceat(terms[: ptr[b] - ptr[a]], ptr[a:b] - ptr[a])
     return found

@@ -57,8 +57,8 @@ class DCG(Metric, text="dcg"):
         layers, high = super()._layers(queries), queries.labels.max()
         if self.gain_type == "exp" and type(self).gain is DCG.gain and high > 31:  # which LightGBM does not take
             linear = "linear gains, as in 'ndcg(gain_type=linear)' or 'plrank:gain=linear', or put labels into classes"
-            told = f"labels are up to {high:g}, and their exponential gains up to 2^{high:g}; for amounts take {linear}"
-            queries.once("gains", lambda: warn(told))
+            largest = f"labels are up to {high:g}, and their exponential gains up to 2^{high:g}"
+            queries.once("gains", lambda: warn(f"{largest}; for amounts take {linear}"))
         return layers
 
     def gain(self, labels: np.ndarray) -> np.ndarray:

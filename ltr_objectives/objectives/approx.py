@@ -14,14 +14,15 @@ document serves all its pairs. If scores span more than the exponential can hold
 import abc
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.records import Out, Terms
-from ltr_objectives.kernels.sorting import all_equal, longest_list
+from ltr_objectives.kernels.lists import OneList, each_list
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.sorting import all_equal
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
@@ -31,6 +32,7 @@ from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import reference_gains, sigmoid
+from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,14 @@ class _Approx(Objective):
         return Facts(
             hessian_kind="bound" if self.step <= 1 and metric.kind != AVERAGE else "estimate",
             label_limit=metric.label_limit,
-            quadratic=metric.kind != CASCADE and "relevant",  # in a cascade one relevant document counts
         )
 
+    def visits(self, queries: Queries) -> float:
+        relevant = np.count_nonzero(queries.in_longest(self._metric.terms(queries).gain))
+        return 0.0 if self._metric.kind == CASCADE else float(queries.longest) * relevant
+
     def fill(self, call: Call) -> None:
-        call.run(_approx, self._metric.terms(call.queries), float(self.alpha), float(self.step))
+        call.run(_soft_ranks, Smoothed(self._metric.terms(call.queries), float(self.alpha), float(self.step)))
 
     @abc.abstractmethod
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
@@ -207,7 +212,7 @@ def _above(p, g):
 
 @kernel
 def _slope_by_chance(kind, scale, g_i, above, relevant):
-    """Return the slope of the loss by the chance of another document, and what it is less for a relevant one."""
+    """Return the derivative of the loss by p_ij, and how much smaller it is if j is relevant."""
     if kind == CASCADE:
         slope = scale / ((1.0 + above - relevant) * (1.0 + above - relevant))
         return slope, slope
@@ -243,41 +248,62 @@ def _first(s, g):
     return top, ties
 
 
+class Smoothed(NamedTuple):
+    """The metric, and the parameters of its soft ranks."""
+
+    terms: Terms
+    alpha: float
+    step: float
+
+
+class Scratch(NamedTuple):
+    """By document: its exponential, and the chances that it beats another one or does not."""
+
+    E: np.ndarray
+    p: np.ndarray
+    rest: np.ndarray
+
+
 @kernel
-def _approx(first, last, ptr, scores, terms: Terms, alpha, step, out: Out):
+def _scratch(longest):
+    """Return scratch for lists of up to ``longest`` documents."""
+    return Scratch(np.empty(longest), np.empty(longest), np.empty(longest))
+
+
+@inlined_kernel
+def _approx(one: OneList, how: Smoothed, r: Scratch) -> None:
     """Write the derivatives of the metric of soft ranks, and their bound in place of the second ones."""
-    longest, kind = longest_list(ptr, first, last), terms.kind
-    E, p_, rest_ = np.empty(longest), np.empty(longest), np.empty(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        s, g, lam, hes = scores[a:b], terms.gain[a:b], out.grad[a:b], out.hess[a:b]
-        n = b - a
-        if terms.scale[q] == 0.0 or all_equal(g) or out.skip[q]:
+    s, g, lam, hes, kind = one.s, how.terms.gain[one.first : one.last], one.grad, one.hess, how.terms.kind
+    n, scale = len(s), how.terms.scale[one.q]
+    if scale == 0.0 or all_equal(g):
+        return
+    wide = not relative_to_top(s, how.alpha, r.E)
+    p, rest = r.p[:n], r.rest[:n]
+    top, ties = _first(s, g) if kind == CASCADE else (0.0, 1)
+    for i in range(n):
+        if g[i] <= 0.0 or (kind == CASCADE and s[i] != top):
             continue
-        wide = not relative_to_top(s, alpha, E)
-        p, rest = p_[:n], rest_[:n]
-        top, ties = _first(s, g) if kind == CASCADE else (0.0, 1)
-        for i in range(n):
-            if g[i] <= 0.0 or (kind == CASCADE and s[i] != top):
-                continue
-            # the chance p that each other document beats i
-            if wide:
-                _wide_chances(s[i], s, alpha, p, rest)
-            else:
-                _narrow_chances(E[i], E[:n], p, rest)
-            p[i] = 0.0
-            # the soft rank of i, and the slope of the loss by each chance
-            above, relevant = _above(p, g)
-            c, r = _slope_by_chance(kind, terms.scale[q], g[i], above, relevant)
-            # the pairs of i: what the others gain, i loses
-            down, curve = _add_pairs(c, r, alpha, p, rest, g, lam, hes)
-            if kind == CASCADE:  # the first of the relevant documents with the largest score stands for all of them
-                for j in range(n):
-                    if g[j] > 0.0 and s[j] == top:
-                        lam[j] -= down / ties
-                        hes[j] += curve / ties
-                break
-            lam[i] -= down
-            hes[i] += curve
-        for i in range(n):
-            hes[i] /= step
+        # the chance p that each other document beats i
+        if wide:
+            _wide_chances(s[i], s, how.alpha, p, rest)
+        else:
+            _narrow_chances(r.E[i], r.E[:n], p, rest)
+        p[i] = 0.0
+        # the soft rank of i, and the slope of the loss by each chance
+        above, relevant = _above(p, g)
+        slope, extra = _slope_by_chance(kind, scale, g[i], above, relevant)
+        # the pairs of i: what the others gain, i loses
+        down, curve = _add_pairs(slope, extra, how.alpha, p, rest, g, lam, hes)
+        if kind == CASCADE:  # the first of the relevant documents with the largest score stands for all of them
+            for j in range(n):
+                if g[j] > 0.0 and s[j] == top:
+                    lam[j] -= down / ties
+                    hes[j] += curve / ties
+            break
+        lam[i] -= down
+        hes[i] += curve
+    for i in range(n):
+        hes[i] /= how.step
+
+
+_soft_ranks = each_list(_scratch, _approx)

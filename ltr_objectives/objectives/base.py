@@ -27,8 +27,8 @@ from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.scores import Scores
-from ltr_objectives.metrics.base import metric_to_learn
 from ltr_objectives.metrics.gains import read_gain
+from ltr_objectives.metrics.text import metric_to_learn
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.clicks import check_clicks
 from ltr_objectives.queries import Labels, Queries
@@ -48,7 +48,6 @@ class Facts(NamedTuple):
     label_limit: float | None = None  # the largest label allowed
     reads_labels: bool = True
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
-    quadratic: bool | str = False  # the time grows with the pairs of a list; "relevant": with a relevant document
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ class Objective(Extensible, abc.ABC):
         "seed": check_seed,
         **dict.fromkeys(("score_norm", "lambda_norm", "normalize", "transposed"), one_of(True, False)),
     }
-    native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
 
     _not_read: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("compute", "gradient_hessian"), "override fill instead"),
@@ -151,6 +149,10 @@ class Objective(Extensible, abc.ABC):
         With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """
         return queries.labels
+
+    def visits(self, queries: Queries) -> float:
+        """The number of pairs of the longest list that a gradient visits; 0 if its time is not that of pairs."""
+        return 0.0
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """The factor of each row's gradient and Hessian; None is 1 for all."""

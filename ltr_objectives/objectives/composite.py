@@ -88,7 +88,7 @@ def leaves(objective: Objective) -> Iterator[Objective]:
 
 
 def whole(objective: Objective) -> Objective:
-    """Return the objective on all queries, also where a part of it takes a random share of them."""
+    """Return the objective on all queries, also if a part of it takes a random share of them."""
     return objective.whole() if isinstance(objective, Composite) else objective
 
 

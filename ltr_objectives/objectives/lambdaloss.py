@@ -1,25 +1,23 @@
 """LambdaLoss: the bounds of NDCG that lie behind LambdaRank."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import Check, one_of
-from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.exponential import LOG2_E
-from ltr_objectives.kernels.pairs import LOGISTIC
-from ltr_objectives.kernels.records import MANY, Pairs
-from ltr_objectives.kernels.rng import NOISES
+from ltr_objectives.kernels.records import MANY, Pairs, Terms
+from ltr_objectives.metrics import gains
 from ltr_objectives.objectives.base import Facts
-from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
-from ltr_objectives.objectives.reference import reference_gains, softplus
+from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.reference import reference_gains
+from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class LambdaLoss(NDCGObjective, text="lambdaloss"):
+class LambdaLoss(NDCGObjective, PairwiseObjective, text="lambdaloss"):
     r"""LambdaLoss (Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization", CIKM 2018).
 
     .. math:: \sum_{i, j} w_{ij} \log_2 \left(1 + e^{-\sigma (s_i - s_j)}\right)
@@ -77,39 +75,44 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
 
     checks: ClassVar[dict[str, Check]] = {"weights": one_of("ndcg2", "ndcg2++")}
 
+    difference = "noisy"  # ranks and scores are those of the draw
+
     @property
     def facts(self) -> Facts:
-        random = self.noise is not None or self.partners is not None
-        kind = "estimate" if random else "exact"
-        return super().facts._replace(random=random, hessian_kind=kind, quadratic=True)
+        return super().facts._replace(takes_clicks=False)
 
-    def fill(self, call: Call) -> None:
-        discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 2))
-        by_rank, by_distance = (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
-        delta = np.append(0.0, by_distance * (discount[:-1] - discount[1:]))
-        terms = self.terms(call.queries)
-        terms = terms._replace(discount=by_rank * discount, scale=terms.scale * LOG2_E)
-        pairs = Pairs(LOGISTIC, float(self.sigma), self.k or MANY, MANY, MANY, self.partners or MANY, True,
-                      False, False, NO_PROPENSITY, NO_ORDER, delta)  # fmt: skip
-        draws = 1 if self.noise is None else self.samples
-        rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.facts.random else None
-        call.run(pairs_by_rank, (terms,), pairs, rng)
+    @property
+    def truncation(self) -> int | None:
+        return self.k
 
-    def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the weight of each ordered pair of documents."""
-        n = len(scores)
-        rank = np.empty(n)
-        rank[np.argsort(-scores.real, kind="stable")] = np.arange(1, n + 1)
-        gain = reference_gains(self.gain, labels, self.k)
-        d, e = np.meshgrid(rank, rank, indexing="ij")
-        distance = np.where(d == e, 1.0, np.abs(d - e))
-        delta = 1.0 / np.log2(1.0 + distance) - 1.0 / np.log2(2.0 + distance)
-        change = np.abs(1.0 / np.log2(1.0 + d) - 1.0 / np.log2(1.0 + e))
-        w = (delta if self.weights == "ndcg2" else self.mu * delta + change) * np.maximum(gain[:, None] - gain, 0.0)
-        return np.where((np.minimum(d, e) <= (self.k or n)) & (d != e), w, 0.0)
+    @property
+    def permutations(self) -> int:
+        return 1 if self.noise is None else self.samples
 
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        if self.facts.random:
-            return None
-        gaps = scores[:, None] - scores
-        return np.sum(self._weights(scores, labels) * softplus(-self.sigma * gaps)) / np.log(2.0)
+    @property
+    def _factors(self) -> tuple[float, float]:
+        """The factors of LambdaRank's weight and of the weight by the distance of two ranks."""
+        return (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
+
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        terms = self.terms(queries)
+        discount = self._factors[0] * _discount(queries.longest)
+        return (terms._replace(discount=discount, scale=terms.scale * LOG2_E),)
+
+    def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
+        delta = np.append(0.0, self._factors[1] * -np.diff(_discount(queries.longest)))
+        return super()._pairs(queries, layers)._replace(truncation=self.k or MANY, ordered=MANY, delta=delta)
+
+    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
+        n, gain = len(labels), reference_gains(self.gain, labels, self.k)
+        d, e = np.indices((n, n)) + 1.0
+        by_rank, by_distance = self._factors
+        weight = by_rank * np.abs(1.0 / np.log2(1.0 + d) - 1.0 / np.log2(1.0 + e))
+        for k in range(1, n):
+            weight += by_distance * (np.abs(d - e) == k) * (1.0 / np.log2(1.0 + k) - 1.0 / np.log2(2.0 + k))
+        out: np.ndarray = weight * np.abs(gain[:, None] - gain) / np.log(2.0)
+        return out
+
+
+def _discount(ranks: int) -> np.ndarray:
+    return gains.apply_discount("log2", np.arange(1, ranks + 1))

@@ -68,7 +68,6 @@ class LambdaMART(PairwiseObjective, text="lambdamart"):
     partners: int | None = None
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"truncation": 30, "score_norm": True, "lambda_norm": True},
         "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},

@@ -19,7 +19,7 @@ class GainObjective(Objective):
 
     @property
     def facts(self) -> Facts:
-        return Facts(label_limit=gains.gain_limit(self.gain))
+        return super().facts._replace(label_limit=gains.gain_limit(self.gain))
 
 
 @dataclass(frozen=True)

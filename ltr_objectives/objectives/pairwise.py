@@ -12,7 +12,7 @@ from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
-from ltr_objectives.kernels.swaps import AVERAGE, LINEAR, UPPER
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, UPPER
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
@@ -30,16 +30,15 @@ class PairLoss(NamedTuple):
 
     code: int  # of ltr_objectives.kernels.pairs
     value: Callable[[np.ndarray], Any]  # takes complex numbers
-    slope: Callable[[np.ndarray], np.ndarray]  # minus the first derivative
-    curve: Callable[[np.ndarray], np.ndarray]  # the second derivative, or a bound of it
-    hessian_kind: str = "exact"  # how the curve relates to the second derivative
+    hessian_kind: str = "exact"  # how the kernel's curve relates to the second derivative
 
 
-def _chance(margin: np.ndarray) -> np.ndarray:
-    return np.exp(-np.logaddexp(0.0, margin))
+LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x))
 
 
-LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _chance(x) * _chance(-x))
+def reached(gain: np.ndarray) -> float:
+    """The share of the ranks of a cascade that count: those below several relevant documents do not."""
+    return float(min(1.0, 10.0 / max(gain.sum(), 1.0)))
 
 
 def _check_neighbors(name: str, value: object) -> object:
@@ -91,14 +90,11 @@ class PairwiseObjective(Objective):
 
     @property
     def facts(self) -> Facts:
-        by_pair = self.loss.code != LOGISTIC or self.score_norm or self.difference == "noisy"
-        by_gain = not by_pair and getattr(self.metric, "kind", None) in (LINEAR, AVERAGE)
         return Facts(
             random=self._random,
             hessian_kind=self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate",
             takes_clicks=True,
             label_limit=None if self.metric is None else self.weighing_metric.label_limit,
-            quadratic="relevant" if by_gain else True,
         )
 
     @property
@@ -150,7 +146,7 @@ class PairwiseObjective(Objective):
         """Return the Newton step of each position's offset to the scores, from 0; it is at most 2 / sigma.
 
         The denominator is at least half of sigma times the sum of absolute gradients, its value at equal scores. So the
-        step stays bounded where the model is sure of the wrong order.
+        step stays bounded if the model is sure of the wrong order.
         """
         position, weight = call.queries.position, self.row_weight(call.queries)
         assert position is not None
@@ -182,6 +178,14 @@ class PairwiseObjective(Objective):
         kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
         return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 
+    def visits(self, queries: Queries) -> float:
+        layers, gain = self.layers(queries), queries.in_longest(self.worth(queries))
+        pairs, draws = self._pairs(queries, layers), self.permutations if self._random else 1
+        reach = min(queries.longest, pairs.truncation, pairs.neighbors, pairs.partners)
+        if self._is_by_gain(pairs, layers):  # a draw takes a fifth of the time
+            return float(queries.longest) * min(reach, int(np.count_nonzero(gain))) * (1 + draws / 5)
+        return float(queries.longest) * reach * draws * (reached(gain) if layers[0].kind == CASCADE else 1.0)
+
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
 
@@ -209,23 +213,3 @@ class PairwiseObjective(Objective):
             return None
         order, hi, lo, delta = self._ranked(scores, labels)
         return np.sum(delta * self.loss.value(self.sigma * (scores[order[hi]] - scores[order[lo]])))
-
-    def reference(
-        self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        order, hi, lo, delta = self._ranked(scores, labels)
-        gap = scores[order[hi]] - scores[order[lo]]
-        if self.score_norm and scores.min() != scores.max():
-            delta = delta / (0.01 + np.abs(gap))
-        if propensity is not None:
-            delta = delta / propensity[order][hi]
-        slope = self.sigma * delta * self.loss.slope(self.sigma * gap)
-        curve = self.sigma**2 * delta * self.loss.curve(self.sigma * gap)
-        grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-        for sign, rank in ((-1.0, hi), (1.0, lo)):
-            np.add.at(grad, order[rank], sign * slope)
-            np.add.at(hess, order[rank], curve)
-        total = float(np.sum(2.0 * slope))
-        if self._normalizes(propensity) and total > 0:
-            grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
-        return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(len(hess))}[self.hessian]

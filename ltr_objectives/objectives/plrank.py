@@ -258,41 +258,44 @@ class FairExposure(PLRank):
         return self._merit(queries) * total - exposure, np.ones(len(queries))
 
 
+RI, DR, RS, DS, DN_DR, DN_RI = range(6)  # the columns of sums at the last rank
+
+
 @inlined_kernel
 def _open(curvature, e, rho, sums):
     """Gradient and curvature of a document beyond the last rank."""
-    slope = e * (rho * sums[1] - sums[0])
+    slope = e * (rho * sums[DR] - sums[RI])
     if curvature == NOTHING:
         return slope, 0.0
     if curvature == EXPOSURE:
-        return slope, e * sums[1]
-    return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
+        return slope, e * sums[DR]
+    return slope, slope + e * e * (sums[RS] - rho * sums[DS] - rho * sums[DN_DR] + sums[DN_RI])
 
 
 @inlined_kernel
 def _placed(how: Rewarded, placed: Placed, rho, weight, sums, out: Out):
-    """Add the placed documents of one ranking; leave RI, DR, RS, DS, DN DR and DN RI at the last rank in ``sums``."""
+    """Add the placed documents of one ranking; leave the sums at the last rank in ``sums``."""
     y, e, m, shrink, later = placed.y, placed.e, placed.m, placed.shrink, placed.later
     ranks, curvature, theta, grad, hess = len(y), how.curvature, how.theta, out.grad, out.hess
     later[ranks] = 0.0
     for k in range(ranks - 1, -1, -1):
         later[k] = later[k + 1] + theta[k] * rho[y[k]]
-    RI, DR, RS, DS, DN = 0.0, 0.0, 0.0, 0.0, 0.0
+    ri, dr, rs, ds, dn = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(ranks):
         f, inverse = shrink[k], 1.0 / m[k]
         d, x, after = y[k], e[k], later[k + 1]
-        RI, DR = RI * f + later[k] * inverse, DR * f + theta[k] * inverse
-        a = rho[d] * DR - RI
+        ri, dr = ri * f + later[k] * inverse, dr * f + theta[k] * inverse
+        a = rho[d] * dr - ri
         grad[d] += weight * (after + x * a)
         if curvature == NOTHING:
             continue
         g, square = f * f, inverse * inverse
-        DN, RS, DS = DN * f + inverse, RS * g + later[k] * square, DS * g + theta[k] * square
+        dn, rs, ds = dn * f + inverse, rs * g + later[k] * square, ds * g + theta[k] * square
         if curvature == EXPOSURE:
-            hess[d] += weight * x * DR
+            hess[d] += weight * x * dr
         else:
-            hess[d] += weight * (after + 2.0 * x * a - x * DN * after + x * x * (RS - rho[d] * DS - DN * a))
-    sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = RI, DR, RS, DS, DN * DR, DN * RI
+            hess[d] += weight * (after + 2.0 * x * a - x * dn * after + x * x * (rs - rho[d] * ds - dn * a))
+    sums[RI], sums[DR], sums[RS], sums[DS], sums[DN_DR], sums[DN_RI] = ri, dr, rs, ds, dn * dr, dn * ri
 
 
 class Scratch(NamedTuple):

@@ -34,7 +34,6 @@ class QueryRMSE(Objective, text="queryrmse"):
     (array([-0.5,  0.5]), array([1., 1.]))
     """
 
-    native: ClassVar[dict[str, str]] = {"catboost": "QueryRMSE"}
     hessian: ClassVar[str] = "ones"
     facts = Facts(hessian_kind="bound")  # the free constant lowers the second derivative by 1/n
 

@@ -57,7 +57,6 @@ class RankNet(PairwiseObjective, text="ranknet"):
     partners: int | None = None
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"xgboost": "rank:pairwise"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
     }

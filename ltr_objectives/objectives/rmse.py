@@ -29,7 +29,6 @@ class RMSE(Objective, text="rmse"):
     (array([-1. ,  0.5]), array([1., 1.]))
     """
 
-    native: ClassVar[dict[str, str]] = {"lightgbm": "regression", "catboost": "RMSE"}
     hessian: ClassVar[str] = "ones"
     facts = Facts(hessian_kind="exact", shift_invariant=False, label_scale=True)
 

@@ -24,10 +24,10 @@ from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.records import Out, Terms
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import GainObjective
 from ltr_objectives.objectives.reference import reference_gains, reference_head
+from ltr_objectives.queries import Queries
 
 
 class NormalScores(NamedTuple):
@@ -88,9 +88,9 @@ class SoftRank(GainObjective, text="softrank"):
     max_documents: int = 1000
     step: float = 10.0
 
-    @property
-    def facts(self) -> Facts:
-        return super().facts._replace(quadratic="relevant")
+    def visits(self, queries: Queries) -> float:
+        n = min(queries.longest, self.max_documents)
+        return float(n) * min(n, int(np.count_nonzero(queries.in_longest(queries.labels))))
 
     def fill(self, call: Call) -> None:
         terms = NDCG(gain_type=self.gain).terms(call.queries)

@@ -44,9 +44,11 @@ from ltr_objectives.kernels.records import Out, Rng, Terms
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.pairwise import reached
 from ltr_objectives.queries import Queries
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
@@ -125,8 +127,6 @@ class StochasticRank(Objective, text="stochasticrank"):
     hessian: str = "ones"
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
-
     checks: ClassVar[dict[str, Check]] = {
         "sfa": check_not_negative,
         "nu": check_positive,
@@ -143,7 +143,6 @@ class StochasticRank(Objective, text="stochasticrank"):
             random=True,
             balanced=self.sfa > 0,  # else each document has samples of its own
             label_limit=get_metric(self.metric).label_limit,
-            quadratic=True,
         )
 
     @property
@@ -155,6 +154,11 @@ class StochasticRank(Objective, text="stochasticrank"):
 
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self._layers(queries)], axis=0)
+
+    def visits(self, queries: Queries) -> float:
+        n, metric = queries.longest, get_metric(self.metric)
+        share = reached(queries.in_longest(self.worth(queries))) if metric.kind == CASCADE else 1.0
+        return float(n) * min(n, metric.k or n) * self.samples * share
 
     def fill(self, call: Call) -> None:
         rng = call.rng(self.seed, self.samples, GAUSSIAN_NOISE)

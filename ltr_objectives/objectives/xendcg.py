@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import Check, check_choice, check_integer, one_of
-from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels.records import Out, Rng
+from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels.lists import OneList, each_list
+from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.softmax import softmax, softmax_without
-from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Facts, Objective
@@ -26,6 +26,7 @@ class Lowered(NamedTuple):
     largest: np.ndarray  # by query; 0 if the gradient is zero
     random: bool  # else u is 1/2
     terms: int
+    rng: Rng
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,6 @@ class XENDCG(Objective, text="xendcg"):
     noise: str | None = "uniform"
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
-
     checks: ClassVar[dict[str, Check]] = {
         "terms": lambda name, terms: check_choice(name, check_integer(name, terms), (1, 3)),
         "hessian": one_of("bounded", "exact"),
@@ -87,8 +86,7 @@ class XENDCG(Objective, text="xendcg"):
 
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once(("power", self), lambda: self._power(call.queries))
-        lowered = Lowered(power, largest, self.facts.random, self.terms)
-        call.run(_xendcg, lowered, call.rng(self.seed))
+        call.run(_kernel, Lowered(power, largest, self.facts.random, self.terms, call.rng(self.seed)))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().layers(queries)  # raises for labels without a gain
@@ -142,34 +140,46 @@ def _next_term(rho, others, share, first, inverse, part, g):
     return result
 
 
+class Scratch(NamedTuple):
+    """By document."""
+
+    rho: np.ndarray
+    part: np.ndarray
+    share: np.ndarray
+    inverse: np.ndarray
+
+
 @kernel
-def _xendcg(first, last, ptr, s, lowered: Lowered, rng: Rng, out: Out):
+def _scratch(longest):
+    """Return scratch for lists of up to ``longest`` documents."""
+    return Scratch(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
+
+
+@inlined_kernel
+def _xendcg(one: OneList, lowered: Lowered, r: Scratch) -> None:
     """Write the first term or all three, and the diagonal of the Hessian."""
-    longest = longest_list(ptr, first, last)
-    rho_, part_, share_, inverse_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        if lowered.largest[q] == 0.0 or out.skip[q]:
-            continue
-        x, rho, part, share, inverse = s[a:b], rho_[:n], part_[:n], share_[:n], inverse_[:n]
-        g, h, y = out.grad[a:b], out.hess[a:b], lowered.power[a:b]
-        # the softmax, and the lowered gains
-        best, rest = softmax(x, rho)
-        unit = 1.0 / lowered.largest[q]
-        key = stream(rng.seed, rng.iteration, np.uint64(q))
-        sum_ = _lowered(y, key, lowered.random, unit, part)
-        # the first term; the largest share is left out of the sums, because 1 - rho may vanish there
-        for i in range(n):
-            inverse[i] = 1.0 / (1.0 - rho[i])
-        inverse[best] = 0.0
-        others = _first_term(rho, 1.0 / sum_, inverse, part, g, h)
-        h[best] = rho[best] * rest
-        # the other terms
-        if lowered.terms > 1:
-            softmax_without(x, rho, rest, best, share)
-        term = g[best]
-        for _ in range(1, lowered.terms):
-            best_term = rho[best] * others  # part and share are 0 there
-            others = _next_term(rho, others, share, term, inverse, part, g)
-            term = best_term
+    x, g, h, n, largest = one.s, one.grad, one.hess, len(one.s), lowered.largest[one.q]
+    if largest == 0.0:
+        return
+    rho, part, share, inverse = r.rho[:n], r.part[:n], r.share[:n], r.inverse[:n]
+    # the softmax, and the lowered gains
+    best, rest = softmax(x, rho)
+    key = stream(lowered.rng.seed, lowered.rng.iteration, np.uint64(one.q))
+    sum_ = _lowered(lowered.power[one.first : one.last], key, lowered.random, 1.0 / largest, part)
+    # the first term; the largest share is left out of the sums, because 1 - rho may vanish there
+    for i in range(n):
+        inverse[i] = 1.0 / (1.0 - rho[i])
+    inverse[best] = 0.0
+    others = _first_term(rho, 1.0 / sum_, inverse, part, g, h)
+    h[best] = rho[best] * rest
+    # the other terms
+    if lowered.terms > 1:
+        softmax_without(x, rho, rest, best, share)
+    term = g[best]
+    for _ in range(1, lowered.terms):
+        best_term = rho[best] * others  # part and share are 0 there
+        others = _next_term(rho, others, share, term, inverse, part, g)
+        term = best_term
+
+
+_kernel = each_list(_scratch, _xendcg)

@@ -89,7 +89,6 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     difference: str = "exact"
     lambda_norm: bool | None = None
 
-    native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost", "lambda_norm": False}
     }

@@ -47,7 +47,6 @@ class YetiRank(PairwiseObjective, text="yetirank"):
     preset: str | None = None
     seed: int = 0
 
-    native: ClassVar[dict[str, str]] = {"catboost": "YetiRank"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {}}
     checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}
     neighbors = 1

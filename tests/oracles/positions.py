@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from oracles.references import reference
 
 
 def offsets(objective, scores, clicks, position, group, weight):
@@ -13,7 +14,7 @@ def offsets(objective, scores, clicks, position, group, weight):
     start = 0
     for n, w in zip(group, weight, strict=True):
         rows = slice(start, start + n)
-        for k, g, h in zip(position[rows], *objective.reference(scores[rows], clicks[rows]), strict=True):
+        for k, g, h in zip(position[rows], *reference(objective, scores[rows], clicks[rows]), strict=True):
             grad[k] += w * g
             size[k] += w * abs(g)
             hess[k] += w * h

@@ -5,6 +5,7 @@ import itertools
 import math
 
 import numpy as np
+from oracles import pairs
 from oracles.rankings import exact_rankings
 from oracles.stochasticrank import conditional_estimates, exact_gradient
 from scipy.special import erfc, expit, softmax
@@ -17,6 +18,7 @@ from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.mixture import _labels_for
 from ltr_objectives.objectives.neuralndcg import _Sorted
+from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.reference import reference_gains, reference_head
 
 STEP = 1e-100
@@ -97,12 +99,9 @@ def _(objective: ours.Ordinal, scores, labels):
 
 
 @reference.register
-def _(objective: ours.LambdaLoss, scores, labels):
-    gaps = objective.sigma * (scores[:, None] - scores)
-    w = objective._weights(scores, labels)
-    slope = objective.sigma * w * expit(-gaps) / np.log(2.0)
-    curve = objective.sigma**2 * (w + w.T) * expit(gaps) * expit(-gaps) / np.log(2.0)
-    return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)
+def _(objective: PairwiseObjective, scores, labels, propensity=None):
+    grad, hess = pairs.of_list(objective, scores, labels, propensity)
+    return grad, POLICIES[objective.policy](grad, hess)
 
 
 @reference.register

@@ -10,7 +10,8 @@ import numpy as np
 
 from ltr_objectives._files import open_text, replacing
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric, WeightedSum
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import WeightedSum
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, load_parts
 from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, numbers, read_frame, read_table, select

@@ -10,7 +10,8 @@ from typer import Option, echo
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.language import split_list
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.text import get_metric
 
 RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 QUIET: dict[str, Any] = {"show_default": False}  # an option with "None" as its default
