@@ -42,4 +42,6 @@ class Hinge(PairwiseObjective, text="hinge"):
     partners: int | None = None
     seed: int = 0
 
-    loss: ClassVar[PairLoss] = PairLoss(HINGE, lambda x: np.where(x.real < 1, 1 - x, 0), "bound")
+    loss: ClassVar[PairLoss] = PairLoss(
+        HINGE, lambda x: np.where(x.real < 1, 1 - x, 0), lambda x: 1.0 * (x < 1), lambda x: 1.0 * (x < 1), "bound"
+    )

@@ -30,10 +30,16 @@ class PairLoss(NamedTuple):
 
     code: int  # of ltr_objectives.kernels.pairs
     value: Callable[[np.ndarray], Any]  # takes complex numbers
+    slope: Callable[[np.ndarray], np.ndarray]  # minus the first derivative
+    curve: Callable[[np.ndarray], np.ndarray]  # the second derivative, or a bound of it
     hessian_kind: str = "exact"  # how the kernel's curve relates to the second derivative
 
 
-LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x))
+def _chance(margin: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0.0, margin))
+
+
+LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _chance(x) * _chance(-x))
 
 
 def reached(gain: np.ndarray) -> float:
@@ -213,3 +219,21 @@ class PairwiseObjective(Objective):
             return None
         order, hi, lo, delta = self._ranked(scores, labels)
         return np.sum(delta * self.loss.value(self.sigma * (scores[order[hi]] - scores[order[lo]])))
+
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        if self._random:
+            return None
+        order, hi, lo, delta = self._ranked(scores, labels)
+        gap = scores[order[hi]] - scores[order[lo]]
+        if self.score_norm and scores.min() != scores.max():
+            delta = delta / (0.01 + np.abs(gap))
+        slope = self.sigma * delta * self.loss.slope(self.sigma * gap)
+        curve = self.sigma**2 * delta * self.loss.curve(self.sigma * gap)
+        grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
+        for sign, rank in ((-1.0, hi), (1.0, lo)):
+            np.add.at(grad, order[rank], sign * slope)
+            np.add.at(hess, order[rank], curve)
+        total = float(np.sum(2.0 * slope))
+        if self._normalizes(None) and total > 0:
+            grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
+        return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(len(hess))}[self.hessian]
