@@ -19,8 +19,8 @@ from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import seeded, start
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import metric_names, objective_for
+from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.registry import LARGEST_GRADE, metric_names, objective_for
 
 Array = ArrayLike | None
 Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
@@ -34,7 +34,6 @@ DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named,
 # parameters of our rankers that a training of the library does not get
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
-LARGEST_GRADE = 31  # as in LightGBM's table of gains
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
@@ -161,7 +160,7 @@ def read_run(
 ) -> Run:  # fmt: skip
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
     chosen = None if given.get("objective") == AUTO else given.get("objective")
-    objective = read_objective(chosen, given.get("eval_metric"), library)
+    objective = read_objective(chosen, given.get("eval_metric"), library, train.queries)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective, (train, *evals)))
     params = {name: read_param(value) for name, value in given.items() if name not in OURS}
     names = check_list("eval_names", eval_names, "names") or [f"validation_{i}" for i in range(len(evals))]
@@ -196,13 +195,13 @@ def is_called(given: Any, library: Library, method: str) -> bool:
     return not ours and library.calls(given, method)
 
 
-def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> AnyObjective:
+def read_objective(objective: Any, metrics: EvalMetric, library: Library, queries: Queries) -> AnyObjective:
     """Our objective, or what the library gets: the name of its own, functions. None is the one for the first metric."""
     if is_called(objective, library, "calc_ders_range"):
         return cast(AnyObjective, objective)
     if objective is None:
         first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
-        return objective_for(first if isinstance(first, Metric) else DEFAULT)
+        return objective_for(first if isinstance(first, Metric) else DEFAULT, queries)
     return read_text(objective, library) if isinstance(objective, str) else get_objective(objective)
 
 

@@ -23,7 +23,8 @@ NAMED, ON_VALI, OURS_ON_VALI = "objective_for", "native chosen on vali", "ours c
 CHOICES = NAMED, ON_VALI, OURS_ON_VALI
 EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
-    "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. The native "
+    "`objective_for` named for the metric when this was measured, which an estimator trained if only `eval_metric` was "
+    "given. The native "
     "objective is the one with the best validation value in each fold. "
     f"In the columns of data {BETTER} and {WORSE} mark p below {ALPHA:g} in the paired t-test, after Holm's correction "
     'over the column. "Ours chosen by validation" is chosen as the native objective is, among all our objectives.'

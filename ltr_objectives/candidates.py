@@ -13,11 +13,11 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import for_parts, learnable, objective_for
+from ltr_objectives.registry import Maker, for_parts, learnable, objective_for
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
+OTHERS = ("yetiloss:ndcg", "yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
 
 
 def ours_for(metric: Metric) -> dict[str, Objective]:
@@ -31,8 +31,8 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
 'queryrmse[revenue]']
     """
     if isinstance(metric, WeightedSum) or metric.goal is not None:
-        itself_or_other = [lambda part: [Objective.named["yetiloss"](metric=learnable(part))], *map(_always, OTHERS)]
-        sums = [objective_for(metric), *(for_parts(metric, make) for make in itself_or_other)]
+        only: Maker = lambda part, goal: [Objective.named["yetiloss"](metric=learnable(part))]  # noqa: E731
+        sums = [objective_for(metric), *(for_parts(metric, make) for make in (only, *map(_always, OTHERS)))]
         return {str(each): each for each in dict.fromkeys(sums)}
     metric, first = learnable(metric), objective_for(metric)
     itself = f"yetiloss:{metric}"
@@ -46,8 +46,8 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     return named
 
 
-def _always(label: str) -> Callable[[Metric], list[Objective]]:
-    return lambda metric: [get_objective(label)]
+def _always(label: str) -> Maker:
+    return lambda metric, goal: [get_objective(label)]
 
 
 def natives_for(library: str, metric: Metric) -> tuple[str, ...]:

@@ -9,9 +9,12 @@ from ltr_objectives.metrics.text import WeightedSum, get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss
+from ltr_objectives.queries import Queries
 
 # Metrics that YetiLoss for NDCG, without a cutoff, trains as well as its rivals: docs/results.md has the measurements
 USUAL = {"ndcg", "precision", "recall", "map", "mrr", "hit", "err"}
+LARGEST_GRADE = 31  # as in LightGBM's table of gains
+Maker = Callable[[Metric, str | None], Sequence[Objective]]  # takes a metric and its goal
 COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
 
 
@@ -33,13 +36,14 @@ def metric_names() -> tuple[str, ...]:
     return tuple(sorted(name for name, each in Metric.named.items() if not each.only_evaluated))
 
 
-def objective_for(metric: str | Metric) -> Objective:
+def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objective:
     """The objective to train for a metric: YetiLoss for NDCG, for the metric, or for both, by our studies.
 
     A metric that looks at few documents or grades gives few gradients, and NDCG uses all of them: it is trained for the
-    usual metrics, and added to those with a threshold.
+    usual metrics, and added to those with a threshold. With ``queries``, on which it is to be trained, NDCG is left out
+    if no label is above the threshold, or one is above 31: its gain would outweigh all others.
 
-    For a sum of metrics it is the sum of the objectives for them, with the same weights.
+    For a sum of metrics it is the sum of the objectives for them, which share the weight of their metric.
 
     >>> str(objective_for("map@10")), str(objective_for("auc"))
     ('yetiloss:ndcg', 'yetiloss:auc')
@@ -49,19 +53,23 @@ def objective_for(metric: str | Metric) -> Objective:
     'yetiloss:ndcg+0.3*yetiloss:ndcg[revenue]'
     """
 
-    def best(plain: Metric) -> tuple[Objective, ...]:
+    def best(plain: Metric, goal: str | None) -> tuple[Objective, ...]:
         found = learnable(plain)
         usual = type(found) is Metric.named.get(found.name) and found.name in USUAL
         options = set(found._changed()) - COUNTING
-        if usual and options <= {"threshold"}:
-            return (YetiLoss("ndcg"), *([YetiLoss(found)] if options else []))
-        return (YetiLoss(found),)
+        if not usual or not options <= {"threshold"}:
+            return (YetiLoss(found),)
+        if not options:
+            return (YetiLoss("ndcg"),)
+        largest = None if queries is None else queries.of(goal).labels.max()
+        graded = largest is None or getattr(found, "threshold") < largest <= LARGEST_GRADE  # noqa: B009
+        return (YetiLoss("ndcg"), YetiLoss(found)) if graded else (YetiLoss(found),)
 
     return for_parts(get_metric(metric), best)
 
 
-def for_parts(metric: Metric, make: Callable[[Metric], Sequence[Objective]]) -> Objective:
-    """The sum of what ``make`` returns for the metric without its goal, on the labels of the goal; for a sum, of all.
+def for_parts(metric: Metric, make: Maker) -> Objective:
+    """The sum of what ``make`` returns for the metric without its goal and the goal; for a sum, of all its parts.
 
     The objectives for a part share its weight. Equal objectives are one part of the result, because each part takes the
     time of a training.
@@ -69,7 +77,7 @@ def for_parts(metric: Metric, make: Callable[[Metric], Sequence[Objective]]) -> 
     parts, weights = (metric.parts, metric.weights) if isinstance(metric, WeightedSum) else ((metric,), (1.0,))
     found: dict[tuple[Objective, str | None], float] = {}
     for part, weight in zip(parts, weights, strict=True):
-        for objective in (made := make(part._with(goal=None))):
+        for objective in (made := make(part._with(goal=None), part.goal)):
             key = objective, part.goal
             found[key] = found.get(key, 0.0) + weight / (len(made) if len(parts) > 1 else 1)
     objectives, goals = zip(*found, strict=True)

@@ -95,7 +95,7 @@ def test_the_first_example_of_the_readme_prints_what_it_says(capsys):
         [re.findall(r"[+-][\d.]+(?=%)", line) for line in text.splitlines() if "%" in line]
         for text in (capsys.readouterr().out, fences("text")[0])
     )
-    np.testing.assert_allclose(np.array(printed, float), np.array(expected, float), atol=1)
+    np.testing.assert_allclose(np.array(printed, float), np.array(expected, float), atol=0.3)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ if not FOLDER.exists():
 
 DATA = {"QUERIES": (12, 8, 8), "LENGTH": 12, "FEATURES": 10, "THREADS": 1}
 SMALL = {
-    "compare_libraries": {"TREES": 4, "LEAVES": 4, "FOLDS": 2, "THREADS": 1},
+    "compare_libraries": {"TREES": 4, "LEAVES": 4, "FOLDS": 3, "THREADS": 1},
     "reproduce_the_papers": {**DATA, "TREES": 3, "DEPTH": 2, "SAMPLES": 5, "POINTS": 9},
     "write_your_own": {**DATA, "TREES": 4, "LEAVES": 4},
 }

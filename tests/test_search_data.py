@@ -1,5 +1,6 @@
 """The defaults on real search data: far ahead of random order, and not behind the library's own objective."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -40,4 +41,8 @@ def test_the_default_objective_ranks(library):
 def test_examples_print_what_they_found(example, capsys):
     pytest.importorskip("pandas")
     runpy.run_path(str(example))
-    assert capsys.readouterr().out.count("\n") in (2, 3)
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == (3 if "for maker" in example.read_text() else 2)
+    for low, high in re.findall(r"interval ([+-][\d.]+) to ([+-][\d.]+)", printed):
+        assert float(low) < float(high)
+    assert ("interval" in printed) == ("compare_scores" in example.read_text())

@@ -14,6 +14,7 @@ from ltr_objectives import (
     LTRError,
     Mixture,
     Objective,
+    Queries,
     YetiLoss,
     evaluate,
     get_metric,
@@ -147,6 +148,15 @@ def test_the_text_of_one_objective_of_a_goal():
     assert objective_for("map[revenue]").parts == (objective_for("map"),)
 
 
+@pytest.mark.parametrize("labels", [[0, 2, 1], [0, 40, 3]])  # none above the threshold, or one that is no grade
+def test_ndcg_is_left_out_if_it_cannot_help(labels):
+    metric = get_metric("map(threshold=2)[sold]")
+    for other in ([0, 3, 1], labels):
+        alone = objective_for(metric, Queries({"other": other, "sold": labels}, group=[3]))
+        assert alone == get_objective("yetiloss:map(threshold=2)[sold]")
+    assert objective_for(metric, Queries({"other": labels, "sold": [0, 3, 1]}, group=[3])) == objective_for(metric)
+
+
 def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():
     for text in ("auc + 0.3*map(threshold=3)[sold]", "2*spearman + auc[sold] + rbp", "rprec[sold] + 0.5*auc[sold]"):
         metric = get_metric(text)
@@ -158,5 +168,6 @@ def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():
         found = objective_for(text)
         assert dict(zip(zip(found.parts, found.labels, strict=True), found.weights, strict=True)) == expected
         assert get_objective(str(found)) == found
+    assert str(objective_for("ndcg@10 + map(threshold=2)")) == "1.5*yetiloss:ndcg+0.5*yetiloss:map(threshold=2)"
     assert objective_for("ndcg@10 + 0.3*map") == objective_for("ndcg")  # of which there is one
     assert objective_for("ndcg@5[sold] + ndcg@10[sold]") == objective_for("ndcg[sold]")
