@@ -21,6 +21,11 @@ from ltr_objectives.objectives.mixture import get_objective
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
     """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
     labels, scores = first, second
+    require(
+        not hasattr(second, "num_row"),
+        f"an objective or a metric for LightGBM reads a Dataset, got {type(second).__name__}; for another library make "
+        "its own, such as xgboost_objective",
+    )
     if hasattr(second, "get_init_score"):
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
     require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes), or take LGBMRanker")

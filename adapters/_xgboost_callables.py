@@ -30,9 +30,9 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
     kind = type(data).__name__
     require(
-        hasattr(data, "get_label"),
-        f"an objective or a metric for XGBoost reads a DMatrix, got {kind}; instead of XGBoost's estimators take "
-        "ltr_objectives.adapters.XGBRanker",
+        hasattr(data, "get_label") and hasattr(data, "num_row"),
+        f"an objective or a metric for XGBoost reads a DMatrix, got {kind}; for another library make its own, and "
+        "instead of XGBoost's estimators take ltr_objectives.adapters.XGBRanker",
     )
     has_ptr = hasattr(data, "get_uint_info")  # in version 3.4 perhaps an array of CuPy, as labels and weights
     sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()

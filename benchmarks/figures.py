@@ -133,9 +133,9 @@ def demo_panels(seconds: pd.DataFrame, goals: pd.DataFrame, named: pd.DataFrame)
         d, error = 1000 * of["difference"].iloc[0], 1960 * of["difference_se"].iloc[0]
         interval(mean, row, d, d - error, d + error, OURS)
     titles = {
-        times: "Seconds of a training\n(grey: the library's own)",
-        both: "Two goals, one model: change in\nNDCG (grey) and revenue, percent",
-        mean: "MAP on SelQA minus the library's\nbest objective, thousandths",
+        times: "Seconds of a training: the\nlibrary's own objective, and ours",
+        both: "One model for two goals, against own\nfor relevance: NDCG (grey), revenue, %",
+        mean: "MAP on SelQA, ours minus the\nlibrary's best own, thousandths",
     }
     for ax, title in titles.items():
         ax.set_title(title, loc="left", fontsize=10, color=INK)
