@@ -37,7 +37,7 @@ BUYERS = np.array([0.0, 0.02, 0.05, 0.1, 0.2])  # among those who see a document
 INTERVALS = "In brackets: 95% intervals of the differences from the first line of a library, over test queries. "
 OF_DEFAULTS = "The estimators' defaults differ from the libraries' in more than the objective, such as the L2."
 OF_GOALS = (
-    "Revenue is the expected one of the first ten documents. Two models of the library, added, come close, for twice the "
+    "Revenue is the expected one of the first ten documents. Two models of the library, added, come close in twice the "
     "time of training and ranking."
 )
 Line = dict[str, Any]

@@ -33,7 +33,7 @@ def with_goal(text: str, goal: str | None) -> str:
 
 def check_read(given: Iterable[str], read: Iterable[str], reader: str) -> None:
     """Raise for labels that are ``given`` but not ``read``: probably a goal was left out, or misspelt."""
-    known = tuple(read)
+    known = tuple(dict.fromkeys(read))
     unused = next((goal for goal in given if goal not in known), None)
     have = f"it reads {', '.join(map(repr, known))}" if known else "it reads no goal"
     require(
