@@ -279,8 +279,8 @@ class Queries:
         known = ", ".join(map(repr, self.goals)) or "none"
         require(
             goal in self.goals,
-            f"there are no labels {goal!r} (by name there are {known}); pass them as labels={{{goal!r}: array}}, one "
-            f"number a row{did_you_mean(goal, self.goals)}",
+            f"there are no labels {goal!r} (by name there are {known}); pass them as labels={{{goal!r}: array}}, those "
+            f"of eval sets as eval_labels=[...], one number a row{did_you_mean(goal, self.goals)}",
         )
         labels = self.goals[goal]
         return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
