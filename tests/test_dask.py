@@ -125,15 +125,10 @@ def test_xgboost_s_values_are_those_of_one_process(client):
 def test_lightgbm_s_values_are_those_of_one_process(client):
     features, labels, ids = ranking(1, queries=40)
     data, valid = spread(X, Y, QID), Spread(*RECIPE["everywhere"](rows(features, labels, ids), 3))
-    models = []
-    with dask.config.set({"delayed_pure": True}):  # the same order of workers, hence the same bins
-        for _ in range(2):
-            ranker = in_lightgbm(
-                client, data, lightgbm_objective("yetiloss:map"), 60, valid, eval_metric=lightgbm_metric("map"),
-                callbacks=[lgb.early_stopping(5, verbose=False)],
-            )  # fmt: skip
-            models.append(ranker.booster_.model_to_string().split("\nparameters:")[0])
-    assert models[0] == models[1]
+    ranker = in_lightgbm(
+        client, data, lightgbm_objective("yetiloss:map"), 60, valid, eval_metric=lightgbm_metric("map"),
+        callbacks=[lgb.early_stopping(5, verbose=False)],
+    )  # fmt: skip
     assert ranker.best_iteration_ < 60
     values = ranker.evals_result_["valid_0"]["map"]
     assert ranker.best_iteration_ == np.argmax(values) + 1
