@@ -31,8 +31,7 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
 'queryrmse[revenue]']
     """
     if isinstance(metric, WeightedSum) or metric.goal is not None:
-        only: Maker = lambda part, goal: [Objective.named["yetiloss"](metric=learnable(part))]  # noqa: E731
-        sums = [objective_for(metric), *(for_parts(metric, make) for make in (only, *map(_always, OTHERS)))]
+        sums = [objective_for(metric), *(for_parts(metric, make) for make in (_itself, *map(_always, OTHERS)))]
         return {str(each): each for each in dict.fromkeys(sums)}
     metric, first = learnable(metric), objective_for(metric)
     itself = f"yetiloss:{metric}"
@@ -44,6 +43,10 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
         if objective not in named.values():
             named[label] = objective
     return named
+
+
+def _itself(metric: Metric, goal: str | None) -> list[Objective]:
+    return [Objective.named["yetiloss"](metric=learnable(metric))]
 
 
 def _always(label: str) -> Maker:

@@ -62,7 +62,7 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
         if not options:
             return (YetiLoss("ndcg"),)
         largest = None if queries is None else queries.of(goal).labels.max()
-        graded = largest is None or getattr(found, "threshold") < largest <= LARGEST_GRADE  # noqa: B009
+        graded = largest is None or getattr(found, "threshold", 0.0) < largest <= LARGEST_GRADE
         return (YetiLoss("ndcg"), YetiLoss(found)) if graded else (YetiLoss(found),)
 
     return for_parts(get_metric(metric), best)
