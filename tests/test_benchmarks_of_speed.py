@@ -1,0 +1,107 @@
+"""Benchmarks of speed write what they measured, and the demo its tables and picture."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from oracles.references import reference
+from typer.testing import CliRunner
+
+from benchmarks import publish
+from benchmarks.__main__ import app
+from benchmarks.kernels import CASES
+from benchmarks.one_list import OBJECTIVES
+from benchmarks.plrank_numpy import plrank_numpy
+from benchmarks.scaling import all_names
+from benchmarks.training import Stored
+from ltr_objectives import PLRank, adapters
+from ltr_objectives.datasets import make_ranking
+from ltr_objectives.registry import objective_names
+
+FULL = [pytest.param(only, marks=pytest.mark.release) for only in ("XGBoost", "CatBoost YetiRank:mode=MRR", "in NumPy")]
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("only", ["our NDCG", "metric", *FULL])
+def test_kernels(tmp_path, only):
+    run("kernels", "--queries", 60, "--rounds", 3, "--iterations", 1, "--threads", 1, "--only", only, "--out", tmp_path)
+    written = json.loads((tmp_path / "kernels.json").read_text())
+    expected = [c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()]
+    assert [(r["what"], r["against"]) for r in written["results"]] == [(c.what, c.against) for c in expected]
+    for result in written["results"]:
+        ours, other = np.median(result["seconds"], axis=0)
+        assert result["ratio"] == pytest.approx(other / ours)
+    assert len(publish.pipe_table(publish.kernels(written)).splitlines()) == 2 + len(expected)
+
+
+@pytest.mark.release
+def test_scaling(tmp_path):
+    run("scaling", "--objectives", "lambdamart:ndcg;truncation=30", "--rows", "2000,4000", "--longest", "1000,1500",
+        "--only", "hinge", "--limit", 0.001, "--rounds", 1, "--threads", 2, "--out", tmp_path)  # fmt: skip
+    written = json.loads((tmp_path / "scaling.json").read_text())
+    small, large = written["results"]
+    assert large["linear"] == pytest.approx(large["seconds"] / large["rows"] * small["rows"] / small["seconds"])
+    few, many = written["long"][:2]
+    assert (many["rows"], many["bytes_a_row"] is None) == (1500, few["seconds"] * 1.5**2 > 0.001)
+    assert {*objective_names(), "evaluate ndcg", "evaluate hit@10"} < set(all_names())
+
+
+def test_one_list_compares_objectives_on_the_same_data(tmp_path):
+    run("one-list", "--rows", 2000, "--seeds", "0,7", "--trees", 5, "--out", tmp_path)
+    results = json.loads((tmp_path / "one_list.json").read_text())["results"]
+    assert [(r["seed"], r["objective"]) for r in results] == [(s, o) for s in (0, 7) for o in OBJECTIVES]
+    assert all(0.1 < r["map"] <= 1 and r["trees"] <= 5 for r in results)  # constant scores have 0.05
+    assert len({r["map"] for r in results}) == len(results)
+
+
+def test_the_reference_of_plrank_is_right():
+    """Against exact enumeration; 4 standard errors are about .01 at 60,000 rankings."""
+    objective = PLRank(3, hessian="exact", normalize=False)
+    scores, labels = np.array([0.3, -0.2, 1.0, 0.0, -1.0]), np.array([0.0, 2.0, 1.0, 3.0, 0.0])
+    gain, rng = np.exp2(labels) - 1.0, np.random.default_rng(0)
+    found = plrank_numpy(scores, gain, objective.theta(5), 60_000, rng)
+    for ours, exact in zip(found, reference(objective, scores, labels), strict=True):
+        np.testing.assert_allclose(ours, exact, atol=0.03)
+
+
+@pytest.mark.release
+def test_training_writes_ratios_of_what_it_timed(tmp_path):
+    run("training", "--rows", 1000, "--trees", 2, "--rounds", 3, "--threads", 1, "--out", tmp_path)
+    written = json.loads((tmp_path / "training.json").read_text())
+    assert Counter(r["library"] for r in written["results"]) == {"xgboost": 8, "lightgbm": 8, "catboost": 10}
+    seconds = {(r["library"], r["objective"]): r["seconds"] for r in written["results"]}
+    for result in written["results"]:
+        for base, over in result["over"].items():
+            ratios = sorted(a / b for a, b in zip(result["seconds"], seconds[result["library"], base], strict=True))
+            assert over == pytest.approx(ratios)
+    run("evaluation", "--rows", 1000, "--trees", 2, "--rounds", 2, "--threads", 1, "--out", tmp_path)
+    written = json.loads((tmp_path / "evaluation.json").read_text())
+    assert [r["library"] for r in written["results"]] == ["xgboost", "lightgbm", "catboost"]
+
+
+@pytest.mark.parametrize("how", ["interface", "alone"])
+def test_stored_gradients_grow_the_same_trees(how):
+    data, stored, models = make_ranking(30, seed=0), Stored(), []
+    dtrain = xgb.DMatrix(data.X, data.y, qid=data.qid)
+    for change in (stored.recording, getattr(stored, how)):
+        obj = change(adapters.xgboost_objective("yetiloss"))
+        models.append(xgb.train({"nthread": 1, "max_depth": 3}, dtrain, 5, obj=obj).save_raw("json"))
+    assert models[0] == models[1]
+
+
+def test_the_demo_writes_its_tables_and_picture(tmp_path):
+    output = run("demo", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
+    table = pd.read_csv(tmp_path / "demo.csv")
+    assert list(dict.fromkeys(table["part"])) == [
+        line.rstrip() for line in output.splitlines() if line[:2] in ("1.", "2.", "3.")
+    ]
+    assert len(table) == 2 + 3 * 2 + 3 * 3  # seconds; two metrics of one, two and a sum; three metrics
+    assert (tmp_path / "demo.png").exists()
