@@ -35,7 +35,7 @@ class Cell:
     metrics: tuple[str, ...]
     budget: Budget
     fold: Fold
-    smooth: tuple[str, ...] = ()  # metrics whose vali value is the mean over slightly noisy scores
+    smooth: tuple[str, ...] = ()  # metrics whose validation value is the mean over slightly noisy scores
 
     @property
     def key(self) -> str:

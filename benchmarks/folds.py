@@ -19,14 +19,14 @@ KINDS: dict[str, dict[str, Any]] = {  # arguments of make_ranking_fold, by kind 
 
 
 class Fold(NamedTuple):
-    """The source of one train, vali and test part."""
+    """The source of one training, validation and test part."""
 
     data: str  # name of the data set
     source: str  # absolute path of the fold, or the sizes of generated parts
     seed: int
 
     def load(self) -> RankingFold:
-        """Read or generate it; without a vali part, a fifth of the train queries become vali."""
+        """Read or generate it; without a validation part, a fifth of the training queries become it."""
         if not Path(self.source).is_absolute():
             train, vali, test = map(int, self.source.split(","))
             return make_ranking_fold((train, vali, test), self.seed, **KINDS[self.data.partition(" ")[0]])

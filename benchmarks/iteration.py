@@ -1,4 +1,4 @@
-"""Time of one iteration's gradients, of native objectives and of ours."""
+"""Time of one iteration's gradients, of native objectives and of our objectives."""
 
 import time
 from collections.abc import Callable

@@ -20,7 +20,7 @@ Reference = Callable[[RankingData, int, int], iteration.Timer]  # data, threads,
 
 
 class Case(NamedTuple):
-    """One line of the table: one of ours and its reference."""
+    """One line of the table: our kernel and its reference."""
 
     what: str
     ours: str

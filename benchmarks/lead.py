@@ -19,7 +19,7 @@ from ltr_objectives.workbench.contest import ALPHA
 from ltr_objectives.workbench.texts import marked, signed
 
 KINDS = {True: "generated data", False: "real data"}
-NAMED, ON_VALI, OURS_ON_VALI = "objective_for", "native chosen on vali", "ours chosen on vali"
+NAMED, ON_VALI, OURS_ON_VALI = "objective_for", "native chosen on validation", "ours chosen on validation"
 CHOICES = NAMED, ON_VALI, OURS_ON_VALI
 EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
@@ -87,10 +87,10 @@ def lead(
     """Tabulate each metric, library and kind of data, and all data; empty if the study lacks what our names give.
 
     Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
-    ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once;
-    ``p`` is that of the paired t-test after Holm's correction over the lines of a kind. ``on_vali`` is the best of ours
-    on vali minus the native objective chosen likewise; NaN if the study does not have it. ``ours_at_defaults`` and
-    ``native_at_defaults`` are the shares of the trainings in which vali chose the library's ``defaults``.
+    ``difference`` is from the native objective chosen on validation, and ``by_set`` the same if each data set counts
+    once; ``p`` is that of the paired t-test after Holm's correction over the lines of a kind. ``on_vali`` is our best
+    on validation minus the native objective chosen likewise; NaN if the study does not have it. ``ours_at_defaults``
+    and ``native_at_defaults`` are the shares of the trainings in which validation chose the library's ``defaults``.
     """
     blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
     labels: dict[tuple[str, str, str], str] = {}
@@ -139,7 +139,7 @@ def lead(
 
 
 def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Tabulate each objective of ours minus natives chosen on vali, over the libraries, by metric and kind of data.
+    """Tabulate our objectives minus natives chosen on validation, over the libraries, by metric and kind of data.
 
     The standard error is that of means over the libraries, which share their queries.
     """
@@ -243,7 +243,7 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def objectives_markdown(table: pd.DataFrame) -> str:
-    """Return a line for each objective of ours, best first in the mean over the metrics."""
+    """Return a line for each of our objectives, best first in the mean over the metrics."""
     kinds = [kind for kind in dict.fromkeys(table["data"]) if kind != POOLED or table["data"].nunique() > 2]
     columns = [(metric, kind) for metric in dict.fromkeys(table["metric"]) for kind in kinds if kind != POOLED]
     means = table[table["data"] == POOLED].groupby("objective")["difference"].mean()

@@ -28,7 +28,7 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
     A query is a user. A random half of the user's ratings is history; of the other half, at most 100 films in random
     order are the documents. The label is the number of stars minus 1. Features are computed from the user's history and
     from the histories of the train users only, so they read no label that is ranked. Users are divided at random: three
-    fifths are train, a fifth is vali and a fifth is test; over the five folds each user is in test once.
+    fifths are train, a fifth is validation and a fifth is test; over the five folds each user is in test once.
 
     Licence: GroupLens allows research use with acknowledgement, and forbids redistribution and commercial use without
     permission. The archive's README has the terms.

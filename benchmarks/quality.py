@@ -36,13 +36,13 @@ DATA = (
 )
 DRAWS = (
     "Settings of learning rate, leaves, least Hessian and L2, the same for every objective, in place of the options; "
-    "the best on vali counts, metric by metric."
+    "the best on validation counts, metric by metric."
 )
-DEFAULTS = "Train every objective at its library's defaults too, but for trees and learning rate; vali chooses."
-SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
+DEFAULTS = "Train every objective at its library's defaults too, but for trees and learning rate; validation chooses."
+SMOOTH = "Metrics whose validation value is the mean over slightly noisy scores, such as mrr."
 PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
-    "vali counts; may be repeated."
+    "validation counts; may be repeated."
 )
 SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
 COLUMNS = (
@@ -72,11 +72,11 @@ def quality(
     seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     defaults: Annotated[bool, Option(help=DEFAULTS)] = True,
-    learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
+    learning_rates: Annotated[str, Option(help="Of several the best on validation counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
     leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
-    patience: Annotated[int, Option(min=1, help="Trees without a better vali value before a stop.")] = 30,
+    patience: Annotated[int, Option(min=1, help="Trees without a better validation value before a stop.")] = 30,
     min_child_weight: Annotated[float, Option(min=0, help="Least documents of a leaf; not in CatBoost.")] = 1.0,
     documents: Annotated[float, Option(min=0, help="L2 regularisation of leaf values.")] = 20.0,
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
@@ -89,8 +89,8 @@ def quality(
     """Compare objectives over many trainings.
 
     Differences come with their significance over test queries. Each metric has its own column, its own early stopping
-    and its own choice on vali: among several learning rates, and between these settings and the library's defaults. An
-    interrupted study goes on where it stopped. It writes tables as markdown, CSV and parquet.
+    and its own choice on validation: among several learning rates, and between these settings and the library's
+    defaults. An interrupted study goes on where it stopped. It writes tables as markdown, CSV and parquet.
     """
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
@@ -177,7 +177,7 @@ def train(todo: Sequence[Cell], out: Path, jobs: int, console: Console) -> list[
             try:
                 record = future.result()
                 vali = next(iter(record["vali"].values()), np.nan)
-                text = f"vali {cell.metrics[0]} {vali:.4f}, {record['seconds']:.1f} s"
+                text = f"validation {cell.metrics[0]} {vali:.4f}, {record['seconds']:.1f} s"
             except LTRError as error:
                 failed.append(cell)
                 text = f"failed: {error}"

@@ -127,7 +127,7 @@ def long_table(values: Values) -> pd.DataFrame:
 
 
 def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the learning rate and parameters that vali chose for each training; empty if there was no choice."""
+    """Return the learning rate and parameters that validation chose for each training; empty if there was no choice."""
     columns = ["learning_rate", "params"]
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
         return frame[:0]

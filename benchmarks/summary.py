@@ -15,7 +15,7 @@ POOLED = "all data sets"
 
 
 def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Return one line per fold, library, label and metric, of the budget with the best vali value."""
+    """Return one line per fold, library, label and metric, of the budget with the best validation value."""
     lines = []
     for r in records:
         for metric, values in r["test"].items():

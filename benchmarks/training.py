@@ -51,7 +51,7 @@ class Stored:
         return made
 
     def alone(self, made: Any) -> Any:
-        """Return a function for XGBoost and LightGBM with nothing of ours."""
+        """Return a function for XGBoost and LightGBM without our package."""
         calls = iter(self.calls)
         return lambda scores, data: next(calls)
 
@@ -168,7 +168,7 @@ def training(
     threads: Threads = 2,
     out: Out = Path("results"),
 ) -> None:
-    """Time whole trainings with native objectives, with ours, and with stored gradients of ours.
+    """Time whole trainings with native objectives, with ours, and with our gradients stored.
 
     With stored gradients the same trees grow, and the adapter does all but compute them; in XGBoost and LightGBM also
     without the adapter, which is the floor. They take turns with squared error, whose gradients cost nothing. Nothing

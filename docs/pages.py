@@ -174,7 +174,7 @@ def render(public: str, thing: Any) -> str:
 
 
 def members(thing: Any) -> list[str] | None:
-    """List the members of a class to show: all of a base class, those that a text names of ours, else the new ones."""
+    """List the members of a class to show: all of a base class, those of ours that a text names, else the new ones."""
     if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
         return None
     if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):

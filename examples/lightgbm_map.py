@@ -14,5 +14,5 @@ for name, objective in (("ours", None), ("lambdarank", "lambdarank")):  # None: 
     scores[name] = ranker.predict(test.X)
 
 found = compare_scores(METRIC, scores["ours"], scores["lambdarank"], test.y, qid=test.qid)
-print(f"MAP of ours {found.a:.3f}, of lambdarank {found.b:.3f}")
+print(f"MAP: our objective {found.a:.3f}, lambdarank {found.b:.3f}")
 print(f"difference {found.difference:+.3f}, 95% interval {found.low:+.3f} to {found.high:+.3f}")

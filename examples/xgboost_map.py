@@ -14,5 +14,5 @@ for name, objective in (("ours", None), ("rank:ndcg", "rank:ndcg")):  # None: th
     scores[name] = ranker.predict(test.X)
 
 found = compare_scores(METRIC, scores["ours"], scores["rank:ndcg"], test.y, qid=test.qid)
-print(f"MAP of ours {found.a:.3f}, of rank:ndcg {found.b:.3f}")
+print(f"MAP: our objective {found.a:.3f}, rank:ndcg {found.b:.3f}")
 print(f"difference {found.difference:+.3f}, 95% interval {found.low:+.3f} to {found.high:+.3f}")

@@ -68,7 +68,7 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 
 def hessian_of(library: str, objective: str, queries: Queries, n_threads: int | None = None) -> float:
-    """The mean Hessian of a row, which L2 and least Hessians count in: of the library's own as of ours that is nearest.
+    """The mean Hessian of a row, which L2 and least Hessians count in: of the library's own as of our nearest.
 
     It is 1 for other objectives, because our estimators scale their Hessians to documents.
     """
@@ -122,9 +122,9 @@ def try_each(
 
 
 def warn_without_ours(found: Collection[str], left_out: Mapping[str, str]) -> None:
-    """Warn if every objective of ours was left out, and the libraries' own were found. Both are by name."""
+    """Warn if all our objectives were left out, and the libraries' own were found. Both are by name."""
     native = {name for name in (*left_out, *found) for library in LIBRARIES if is_native(library, name)}
     ours = {name: why for name, why in left_out.items() if name not in native}
     if ours and native.issuperset(found):
         name, why = next(iter(ours.items()))
-        warn(f"no objective of ours could be trained, so only native ones are compared; {name}: {why}")
+        warn(f"none of our objectives could be trained, so only native ones are compared; {name}: {why}")

@@ -203,7 +203,7 @@ SOME = {  # every option, and in LambdaMART one metric of each kind
 
 
 class Parity(NamedTuple):
-    """One native objective that an instance of ours reproduces, and how closely after training."""
+    """One native objective that our objective reproduces, and how closely after training."""
 
     library: str
     params: dict[str, Any]  # of the native training

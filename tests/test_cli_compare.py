@@ -268,7 +268,7 @@ def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore():
 @pytest.mark.filterwarnings("default")  # the command prints warnings, which are errors in tests
 def test_a_warning_is_printed_if_only_native_objectives_are_left():
     asked = ["--library", "lightgbm", "--metric", "map", "--param", "bagging_by_query=true"]
-    assert "warning: no objective of ours" in run(*options(*asked, leaves=31))
+    assert "warning: none of our objectives" in run(*options(*asked, leaves=31))
 
 
 def test_the_progress_is_no_part_of_the_result(monkeypatch):

@@ -25,7 +25,7 @@ def pool(data=TRAIN, **given):
 
 @pytest.mark.parametrize("ours", [{"objective": "queryrmse"}, {"eval_metric": "map"}], ids=str)
 def test_catboost_resumes_only_snapshots_without_ours(ours, tmp_path):
-    """A snapshot does not name an objective or metric of ours, so it would be continued with any other."""
+    """A snapshot does not name our objective or metric, so it would be continued with any other."""
     files = {"save_snapshot": True, "snapshot_file": "s", "snapshot_interval": 0}
     params = {"allow_writing_files": True, "train_dir": str(tmp_path), "objective": "QueryRMSE", "eval_metric": "NDCG"}
     whole = fit("catboost", "QueryRMSE", EVAL)

@@ -168,7 +168,7 @@ def test_auto_says_that_only_native_objectives_are_left():
     made = untrained("lightgbm", "auto", bagging_by_query=True)
     first, second = (str(each.message) for each in warnings_of(lambda: fit(made, np.ones_like(TRAIN.X), stop=2)))
     assert isinstance(made.objective_, str)
-    assert "no objective of ours" in first
+    assert "none of our objectives" in first
     assert "0 of" in second
 
 

@@ -178,7 +178,7 @@ def _as_counts_and_ratios(X: np.ndarray) -> None:
 
 
 def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int = 0, **options: Any) -> RankingFold:
-    """Generate train, vali and test with one relevance function; ``options`` as in :func:`make_ranking`.
+    """Generate training, validation and test data with one relevance function; ``options`` as in :func:`make_ranking`.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class Budget:
     trees: int = 500
     learning_rate: float = 0.1
     leaves: int = 31
-    patience: int = 50  # trees without a better vali value
+    patience: int = 50  # trees without a better validation value
     min_child_weight: float = 1.0  # least Hessian of a leaf, in documents
     documents: float = 20.0  # L2, in documents
     threads: int = 1
@@ -54,11 +54,11 @@ class Result(NamedTuple):
     vali: float  # the first metric, at the rounds kept
     rounds: int
     seconds: float
-    curve: list[float]  # the first metric on vali by round
+    curve: list[float]  # the first metric on validation data by round
 
 
 def trials(library: str, objective: str, budgets: Sequence[Budget]) -> list[Trial]:
-    """Return the trials of an objective. A native one is trained at its library's defaults too, and vali chooses.
+    """Return the trials of an objective. A native one is trained at its library's defaults too, and validation chooses.
 
     If the Hessians of the native one are not known, it is trained at the defaults alone.
     """
@@ -68,7 +68,7 @@ def trials(library: str, objective: str, budgets: Sequence[Budget]) -> list[Tria
 
 
 def run(trial: Trial, fold: RankingFold, metrics: Sequence[Metric]) -> Result:
-    """Train on the train part, stopped by the first metric on the vali part; evaluate on the test part."""
+    """Train on the train part, stopped by the first metric on the validation part; evaluate on the test part."""
     ranker, seconds = train(trial, fold.train, fold.vali, metrics[:1])
     curve = ranker.evals_result_["validation_0"][str(metrics[0])]
     queries, scores, rounds = queries_of(fold.test), ranker.predict(fold.test.X), ranker.best_iteration_
@@ -157,7 +157,7 @@ class Split(NamedTuple):
 def cross_validation(data: RankingData, count: int, seed: int) -> list[Split]:
     """``count`` folds of randomly chosen queries; all parts keep the order of the data.
 
-    In turn one part is test, the next is vali, and the others train.
+    In turn one part is test, the next validation, and the others train.
     """
     queries = len(data.group)
     require(queries >= count, f"--folds {count} needs at least as many queries, and the data have {queries}")
@@ -173,7 +173,7 @@ def forward(values: np.ndarray, count: int, name: str) -> list[Split]:
     """``count`` folds of queries with ``values``, of the column ``name``, such as dates.
 
     The sorted values are cut into ``count + 2`` blocks with about equally many queries, no value in two blocks. Each of
-    the last ``count`` blocks is once test; the block before it is vali, and all blocks before that train.
+    the last ``count`` blocks is once test; the block before it is validation, and all blocks before that train.
     """
     known, of, sizes = np.unique(values, return_inverse=True, return_counts=True)
     require(
@@ -187,9 +187,9 @@ def forward(values: np.ndarray, count: int, name: str) -> list[Split]:
 
 
 def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:
-    """Train and vali of randomly chosen queries; both keep the order of the data."""
+    """Split off validation data of randomly chosen queries; both keep the order of the data."""
     queries = len(train.group)
-    require(queries >= 2, "the data has no vali part, and a single train query cannot be split")
+    require(queries >= 2, "the data has no validation part, and a single train query cannot be split")
     order = np.random.default_rng(seed).permutation(queries)
     cut = max(1, round(share * queries))
     return train.select(np.sort(order[cut:])), train.select(np.sort(order[:cut]))

@@ -25,7 +25,7 @@ UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own cop
 class OneLineErrors(TyperGroup):
     """Print an error that the user can repair as one red line, with exit code 2; a bug keeps its traceback.
 
-    Each warning of ours is a line too, printed once however many trainings give it.
+    Each warning of this package is a line too, printed once however many trainings give it.
     """
 
     def invoke(self, ctx: Any) -> Any:

@@ -70,8 +70,8 @@ def compare(
     """Compare objectives on your data, by cross-validation over queries.
 
     Each objective has the same trees, learning rate, leaves and regularisation in documents; the library's own are also
-    trained at its defaults, and vali chooses. The first metric stops the trainings. Paired tests compare with the best
-    of the library's own. Of the folder of a LETOR fold, train trains, vali stops, and test is compared.
+    trained at its defaults, and validation chooses. The first metric stops the trainings. Paired tests compare with the
+    best of the library's own. Of the folder of a LETOR fold, train trains, validation stops, and test is compared.
     """
     metrics, asked = options.read_metrics(metric), _libraries(library)
     saved = _library_of(save_best, asked, data)

@@ -33,7 +33,9 @@ ENDINGS = ", ".join(f"{' or '.join(facts.endings)} ({name})" for name, facts in 
 def train(
     out: Annotated[Path, Option(metavar="FILE", help=f"The model: {ENDINGS}.")],
     library: Annotated[str, Option(metavar="NAME", help=f"{', '.join(LIBRARIES)}.")],
-    data: Annotated[Path | None, Option(metavar="FOLDER", help="With train, vali and test of one fold.")] = None,
+    data: Annotated[
+        Path | None, Option(metavar="FOLDER", help="With the train, vali and test files of one fold.")
+    ] = None,
     train: Annotated[Path | None, Option(help="Or each part by itself: LETOR, Parquet or CSV.", **FILE)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **FILE)] = None,
     test: Annotated[Path | None, Option(help="For the table.", **FILE)] = None,
@@ -53,10 +55,9 @@ def train(
     as_json: options.AsJson = False,
 ) -> None:
     """Train on LETOR, Parquet or CSV files, and write the model in the library's own format.
-
-    The objective is one of ours, such as yetiloss:map, or the library's own, such as lambdarank, or auto: several, of
-    which vali chooses. Early stopping uses the first metric; without a vali part all trees are trained. Metrics of vali
-    and test are printed; by default what the objective optimises, and more.
+     The objective is one of this package, such as yetiloss:map, or the library's own, such as lambdarank, or auto: several,
+    of which validation chooses. Early stopping uses the first metric; without validation data all trees are trained.
+    Metrics of validation and test are printed; by default what the objective optimises, and more.
     """
     check_choice("--library", library, tuple(LIBRARIES))
     name, facts = library, LIBRARIES[library]
@@ -104,7 +105,7 @@ def train(
         screen.print(f"{each.objective}: {said}", markup=False, soft_wrap=True)
     if values:
         screen.print(_table(values))
-    stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
+    stopped = f"kept by validation {metrics[0]}" if "vali" in parts else "no validation data to stop by"
     line = f"{name}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
     screen.print("\n".join([line, *notes]), markup=False, soft_wrap=True)
 
@@ -122,7 +123,7 @@ def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, P
 
 
 def _usual(objective: str | None, library: str) -> list[str]:
-    """Return the metrics for an objective: first that by which our estimators stop for one of ours."""
+    """Return the metrics for an objective: first that by which our estimators stop for our objectives."""
     first = ""
     if objective not in (None, "auto") and not LIBRARIES[library].knows(objective):
         with suppress(LTRError):  # the estimator will refuse the name
