@@ -238,7 +238,7 @@ def markdown(table: pd.DataFrame) -> str:
             else []
         )
         lines.append(line)
-    title = "**What our names give, minus the library's best native objective**"
+    title = "**What our names give, minus the library's own objective chosen by validation**"
     return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * (len(head) - 3)), EXPLANATION])
 
 
