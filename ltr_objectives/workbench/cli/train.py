@@ -55,9 +55,10 @@ def train(
     as_json: options.AsJson = False,
 ) -> None:
     """Train on LETOR, Parquet or CSV files, and write the model in the library's own format.
-     The objective is one of this package, such as yetiloss:map, or the library's own, such as lambdarank, or auto: several,
-    of which validation chooses. Early stopping uses the first metric; without validation data all trees are trained.
-    Metrics of validation and test are printed; by default what the objective optimises, and more.
+
+    The objective is one of this package, such as yetiloss:map, or the library's own, such as lambdarank, or auto: the
+    one of several that validation chooses. Early stopping uses the first metric; without validation data all trees are
+    trained. Metrics of validation and test are printed; by default what the objective optimises, and more.
     """
     check_choice("--library", library, tuple(LIBRARIES))
     name, facts = library, LIBRARIES[library]
