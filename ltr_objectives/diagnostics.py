@@ -241,7 +241,7 @@ def warn_if_useless(
 def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str, n_threads: int | None = None) -> None:
     """Warn if every order of the documents has the same value of a metric; ``where`` names the data."""
     for metric in metrics:
-        if not (hasattr(metric, "kind") and metric._same_for_every_order(queries, n_threads)):
+        if not metric._same_for_every_order(queries, n_threads):
             continue
         labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", np.inf)
         remedy = "correct the labels, or name another metric"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.metrics.text import WeightedSum, any_metric, get_metrics
+from ltr_objectives.metrics.only_evaluated import any_metric
+from ltr_objectives.metrics.text import WeightedSum, get_metrics
 from ltr_objectives.queries import Labels, Queries, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]
@@ -101,7 +103,7 @@ def evaluate(
             return (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads)
         kept = judged.get(m.goal, next(iter(judged.values())))
         part, of = queries.of(m.goal)._condensed(kept)
-        m = m._with(goal=None)
+        m = replace(m, goal=None)
         if not per_query:
             return m.mean(part, scores[kept], n_threads=n_threads)
         values = np.full(len(queries), np.nan)

@@ -33,7 +33,7 @@ def metric_names() -> tuple[str, ...]:
     >>> "ndcg" in metric_names()
     True
     """
-    return tuple(sorted(name for name, each in Metric.named.items() if not each.only_evaluated))
+    return tuple(sorted(Metric.named))
 
 
 def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objective:

@@ -90,7 +90,6 @@ class Metric(Extensible, abc.ABC):
         "goal": optional(lambda name, goal: check_goal(goal)),
     }
     kind: ClassVar[int]
-    only_evaluated: ClassVar[bool] = False  # lower is better, and nothing trains for it
     maximum: ClassVar[float | None] = 1.0
     cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
@@ -103,7 +102,7 @@ class Metric(Extensible, abc.ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
         super().__post_init__()
-        require(hasattr(self, "kind") or self.only_evaluated, f"{self.name} has no kind; write kind, such as LINEAR")
+        require(hasattr(self, "kind"), f"{self.name} has no kind; write kind, such as LINEAR")
         require(self.cutoff not in ("none", "query") or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,

@@ -6,67 +6,62 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.errors import require, shown
+from ltr_objectives.goals import split_goal, with_goal
 from ltr_objectives.kernels.swaps import CASCADE
+from ltr_objectives.language import split_metric
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.binary import Binary
+from ltr_objectives.metrics.text import read_metric
 from ltr_objectives.queries import Queries
+
+POWERS = {"mae": 1, "rmse": 2}
+LIBRARIES = "lightgbm", "xgboost", "catboost", "sklearn"  # which all compute them so
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(Metric, text="mae"):
-    r"""Mean absolute difference of score and label, :math:`\sum_i w_i |s_i - y_i| / \sum_i w_i` over all rows.
+class RowError:
+    r"""Error of scores as estimates of labels, :math:`(\sum_i w_i |s_i - y_i|^p / \sum_i w_i)^{1/p}` over all rows.
 
-    It is a mean over rows, not over queries; with ``per_query`` it is that of the rows of each query.
+    :math:`p` is 1 for "mae", the mean absolute error, and 2 for "rmse", the root of the mean squared error. It is a
+    mean over rows, not over queries; with ``per_query`` it is that of the rows of each query.
 
     Examples
     --------
     >>> from ltr_objectives import evaluate
     >>> evaluate("mae", [1.0, 2.0, 4.0], [1, 0, 0], group=[1, 2])
     2.0
-    """
-
-    only_evaluated: ClassVar[bool] = True
-    cutoff: ClassVar[str] = "none"
-    power: ClassVar[int] = 1
-    conventions: ClassVar[dict[str, dict[str, Any]]] = {x: {} for x in ("lightgbm", "xgboost", "catboost", "sklearn")}
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(f"{self.name} has no gains")
-
-    discount = reference = gain  # type: ignore[assignment]  # it has none of these
-
-    def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
-        return self._error(queries, scores, queries.ptr[:-1])
-
-    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        return float(self._error(queries, scores, np.zeros(1, np.int64))[0])
-
-    def _error(self, queries: Queries, scores: ArrayLike, starts: np.ndarray) -> np.ndarray:
-        """The error of the rows from each start up to the next; NaN if their weights are all 0."""
-        error = np.abs(queries.check_scores(scores).values - queries.of(self.goal).labels) ** self.power
-        weight = np.ones(queries.rows) if queries.weight_by_row is None else queries.weight_by_row
-        total, of = (np.add.reduceat(values, starts) for values in (weight * error, weight))
-        return np.divide(total, of, out=np.full(len(of), np.nan), where=of > 0) ** (1 / self.power)
-
-
-@dataclass(frozen=True)
-class RootMeanSquaredError(MeanAbsoluteError, text="rmse"):
-    r"""Root of the mean squared difference of score and label, :math:`\sqrt{\sum_i w_i (s_i - y_i)^2 / \sum_i w_i}`.
-
-    It is a mean over rows, as :class:`MeanAbsoluteError`.
-
-    Examples
-    --------
-    >>> from ltr_objectives import evaluate
     >>> evaluate("rmse", [3.0, 1.0], [0, 1], group=[2], weight=[1.0, 8.0])
     1.0
     """
 
-    power: ClassVar[int] = 2
+    name: str
+    goal: str | None = None
+
+    cutoff: ClassVar[str] = "none"
+
+    def __str__(self) -> str:
+        return with_goal(self.name, self.goal)
+
+    def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
+        """The error of the rows of each query; NaN if their weights are all 0."""
+        return self._error(queries, scores, queries.ptr[:-1])
+
+    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
+        """The error of all rows."""
+        return float(self._error(queries, scores, np.zeros(1, np.int64))[0])
+
+    def _error(self, queries: Queries, scores: ArrayLike, starts: np.ndarray) -> np.ndarray:
+        """The error of the rows from each start up to the next."""
+        power = POWERS[self.name]
+        error = np.abs(queries.check_scores(scores).values - queries.of(self.goal).labels) ** power
+        weight = np.ones(queries.rows) if queries.weight_by_row is None else queries.weight_by_row
+        total, of = (np.add.reduceat(values, starts) for values in (weight * error, weight))
+        return np.divide(total, of, out=np.full(len(of), np.nan), where=of > 0) ** (1 / power)
 
 
 @dataclass(frozen=True)
-class FirstRelevant(Binary, text="first"):
+class FirstRelevant(Binary):
     """Rank of the first relevant document, such as the first click, in the mean over queries.
 
     A query without a relevant document has no such rank: it is NaN, and the mean leaves it out, unless ``empty`` is a
@@ -84,7 +79,7 @@ class FirstRelevant(Binary, text="first"):
 
     empty: float | str = "skip"
 
-    only_evaluated: ClassVar[bool] = True
+    name: ClassVar[str] = "first"
     cutoff: ClassVar[str] = "none"
     kind: ClassVar[int] = CASCADE
 
@@ -101,3 +96,15 @@ class FirstRelevant(Binary, text="first"):
     def reference(self, labels: np.ndarray) -> float:
         found = np.flatnonzero(labels > self.threshold)
         return float(found[0] + 1 if len(found) else self.empty)
+
+
+def any_metric(metric: str | Metric, convention: str | None = None) -> Any:
+    """As :func:`get_metric`, also for the names of this module."""
+    plain, goal = split_goal(metric.strip()) if isinstance(metric, str) else ("", None)
+    name, settings, k = split_metric(plain) or ("", "", None)
+    if name not in POWERS:
+        return read_metric(metric, convention, {"first": FirstRelevant, **Metric.named})
+    require(not settings and k is None, f"{name} has no cutoff and no options; write {name!r}")
+    there = f"conventions of {name}: {', '.join(LIBRARIES)}"
+    require(convention in (None, *LIBRARIES), f"{name} has no convention {shown(convention)}; {there}")
+    return RowError(name, goal)

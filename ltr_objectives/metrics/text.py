@@ -1,6 +1,6 @@
 """Metrics from text, and the sums of metrics that a text can name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,10 +11,11 @@ from ltr_objectives.checks import check_weights, find_class
 from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import split_goal
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.language import read_values, split_list, split_metric, split_metrics
 from ltr_objectives.metrics.base import LEARNED, Metric
 from ltr_objectives.queries import Queries
+
+ONLY_EVALUATED = "first", "mae", "rmse"  # by metrics.only_evaluated
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class WeightedSum(Metric):
     def gain(self, labels: np.ndarray) -> np.ndarray:
         raise NotImplementedError(f"{self.name} has no gains")
 
-    discount = gain  # type: ignore[assignment]
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return self.gain(ranks)  # raises
 
     def reference(self, labels: np.ndarray) -> float:
         return float(self.of_parts(lambda part: part.reference(labels)))
@@ -75,9 +77,8 @@ def own_metric(written: str) -> str | None:
     ('ndcg', None, None)
     """
     splits = [split_metric(split_goal(text)[0]) for _, text in split_metrics(written)]
-    found = [Metric.named.get(split[0]) if split else None for split in splits]
-    ours = [each.name for each in found if each and not each.only_evaluated]
-    return ours[0] if len(ours) == len(found) else None
+    found = [split is not None and split[0] in Metric.named for split in splits]
+    return splits[0][0] if splits[0] and all(found) else None
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
@@ -99,17 +100,11 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     >>> get_metric("ndcg(gain_type=linear)@5").gain_type
     'linear'
     """
-    found = any_metric(metric, convention)
-    require(
-        not found.only_evaluated,
-        f"less {found.name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
-        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
-    )
-    return found
+    return read_metric(metric, convention, Metric.named)
 
 
-def any_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """As :func:`get_metric`, also of metrics that are only evaluated."""
+def read_metric(metric: str | Metric | None, convention: str | None, named: Mapping[str, Any]) -> Metric:
+    """As :func:`get_metric`, for the classes in ``named``."""
     if isinstance(metric, Metric):
         return metric if convention is None else metric.with_convention(convention)
     if not isinstance(metric, str):
@@ -125,7 +120,12 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
         form = "name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
         raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(Metric.named))}")
     name, settings, k = split
-    made = find_class(Metric.named, name, "metric")
+    require(
+        name in named or name not in ONLY_EVALUATED,
+        f"less {name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a ranking "
+        "metric, such as 'ndcg@10', or a metric of the library itself",
+    )
+    made = find_class(named, name, "metric")
     values = read_values(split_list(settings), metric, name, made.options())
     found: Metric = made(**values, **({} if k is None else {"k": k}), goal=goal)
     return found if convention is None else found.with_convention(convention)
@@ -154,7 +154,7 @@ def metric_to_learn(metric: str | Metric) -> Metric:
         f"{found} is a sum of metrics; to train for it name a sum of objectives, such as "
         "objective='yetiloss:ndcg + 0.3*yetiloss:ndcg[revenue]'",
     )
-    trained = getattr(found, "kind", LINEAR) in LEARNED
+    trained = found.kind in LEARNED
     require(trained, f"no objective trains for {found.name}; take another metric, such as 'map' or 'spearman'")
     require(
         found.goal is None,

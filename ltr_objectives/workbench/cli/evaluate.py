@@ -11,7 +11,7 @@ from typer import Option, echo
 
 from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.errors import LTRError
-from ltr_objectives.metrics.text import any_metric
+from ltr_objectives.metrics.only_evaluated import any_metric
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import Lists, read_lists
 from ltr_objectives.workbench.cli.trec import read_trec
