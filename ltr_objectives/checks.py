@@ -7,12 +7,13 @@ from dataclasses import fields
 from functools import partial, wraps
 from inspect import isfunction
 from itertools import takewhile
-from typing import Any, ClassVar, NoReturn, TypeGuard
+from typing import Any, ClassVar, NoReturn, TypeGuard, TypeVar
 
 import numpy as np
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 
+T = TypeVar("T")
 MOST_SEED = 2**64 - 1
 
 Check = Callable[[str, Any], Any]  # of the name and value of a parameter; returns the value to keep
@@ -79,7 +80,7 @@ def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:
     return wraps(method)(lambda *given, **named: method(*map(array, given), **{k: array(v) for k, v in named.items()}))
 
 
-def find_class(table: Mapping[str, Any], name: str, kind: str) -> Any:
+def find_class(table: Mapping[str, T], name: str, kind: str) -> T:
     """The class called ``name`` in ``table``; ``kind`` is for the error."""
     if name not in table:
         there = f"there are {', '.join(sorted(table))}{did_you_mean(name, table)}"
@@ -106,32 +107,15 @@ def optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-def check_number(name: str, value: object) -> float:
-    """Return ``value``; raise unless it is a finite number."""
-    if not is_number(value):
-        refuse(name, value, "must be a finite number")
-    return value
+def _number_that(must: str, good: Callable[[float], bool]) -> Check:
+    """Return the check that a value is a finite number and ``good``."""
 
+    def check(name: str, value: object) -> float:
+        if not (is_number(value) and good(value)):
+            refuse(name, value, must)
+        return value
 
-def check_positive(name: str, value: object) -> float:
-    """Return ``value``; raise unless it is a finite number above zero."""
-    if not (is_number(value) and value > 0):
-        refuse(name, value, "must be a number above 0")
-    return value
-
-
-def check_not_negative(name: str, value: object) -> float:
-    """Return ``value``; raise unless it is a finite number of at least zero."""
-    if not (is_number(value) and value >= 0):
-        refuse(name, value, "must be a number of at least 0")
-    return value
-
-
-def check_fraction(name: str, value: object) -> float:
-    """Return ``value``; raise unless it is a number above 0 and at most 1."""
-    if not (is_number(value) and 0 < value <= 1):
-        refuse(name, value, "must be above 0 and at most 1")
-    return value
+    return check
 
 
 def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> int:
@@ -171,6 +155,10 @@ def check_weights(value: object, count: int, of: str) -> tuple[float, ...]:
     return tuple(map(float, weights))
 
 
+check_number = _number_that("must be a finite number", lambda value: True)
+check_positive = _number_that("must be a number above 0", lambda value: value > 0)
+check_not_negative = _number_that("must be a number of at least 0", lambda value: value >= 0)
+check_fraction = _number_that("must be above 0 and at most 1", lambda value: 0 < value <= 1)
 check_draws = partial(check_integer, most=1_000_000)  # a query, that one call can finish
 check_seed = partial(check_integer, least=0, most=MOST_SEED)
 
