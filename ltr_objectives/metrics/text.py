@@ -103,7 +103,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     return read_metric(metric, convention, Metric.named)
 
 
-def read_metric(metric: str | Metric | None, convention: str | None, named: Mapping[str, Any]) -> Metric:
+def read_metric(metric: str | Metric | None, convention: str | None, named: Mapping[str, type[Metric]]) -> Metric:
     """As :func:`get_metric`, for the classes in ``named``."""
     if isinstance(metric, Metric):
         return metric if convention is None else metric.with_convention(convention)
@@ -126,8 +126,8 @@ def read_metric(metric: str | Metric | None, convention: str | None, named: Mapp
         "metric, such as 'ndcg@10', or a metric of the library itself",
     )
     made = find_class(named, name, "metric")
-    values = read_values(split_list(settings), metric, name, made.options())
-    found: Metric = made(**values, **({} if k is None else {"k": k}), goal=goal)
+    values = read_values(split_list(settings), metric, name, made.options()) | ({} if k is None else {"k": k})
+    found = made(**values, goal=goal)
     return found if convention is None else found.with_convention(convention)
 
 

@@ -24,7 +24,7 @@ class Wrapper(Composite):
     A subclass overrides some of :meth:`before`, :meth:`factor` and :meth:`after`, and the facts that these change.
     """
 
-    objective: Any
+    objective: Objective
 
     checks: ClassVar[dict[str, Check]] = {"objective": lambda name, objective: get_objective(objective)}
     _not_read: ClassVar[dict[str, str]] = dict.fromkeys(
@@ -44,8 +44,7 @@ class Wrapper(Composite):
 
     @property
     def facts(self) -> Facts:
-        facts: Facts = self.objective.facts
-        return facts
+        return self.objective.facts
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -58,8 +57,7 @@ class Wrapper(Composite):
         self.objective._check_clicks(queries)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
-        weight: np.ndarray | None = self.objective.row_weight(queries)
-        return weight
+        return self.objective.row_weight(queries)
 
     def fill(self, call: Call) -> None:
         self.objective.fill(call)
@@ -70,8 +68,7 @@ class Wrapper(Composite):
             inner_call = inner_call._replace(path=(*call.path, 1))
         factor *= self.factor(call)
         if type(self).after is Wrapper.after:  # nothing to change, so the arrays need no copy
-            result: Arrays = self.objective._result(inner_call, factor)
-            return result
+            return self.objective._result(inner_call, factor)
         call.grad[:], call.hess[:] = self.objective._result(inner_call._replace(dtype=np.float64))
         self.after(call)
         return call._finish("exact", None, factor)  # the wrapped objective has applied policy and weights

@@ -58,7 +58,7 @@ class Objective(Extensible, abc.ABC):
     same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
-    named: ClassVar[dict[str, Any]] = {}
+    named: ClassVar[dict[str, type["Objective"]]] = {}
     checks: ClassVar[dict[str, Check]] = {  # of the parameters that mean the same in all objectives
         "metric": lambda name, metric: metric_to_learn(metric),
         "gain": read_gain,
@@ -270,5 +270,4 @@ def read_objective(text: str) -> Objective:
         f"'{start}:{';'.join(language.split_list(inside.removesuffix(')')))}'",
     )
     found = find_class(Objective.named, name, "objective")
-    made: Objective = found(**language.read_settings(settings, name, found.parameters()))
-    return made
+    return found(**language.read_settings(settings, name, found.parameters()))
