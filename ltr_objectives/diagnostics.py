@@ -199,26 +199,8 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     )
 
 
-def useless(
-    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
-) -> np.ndarray:
-    """Return True for queries whose gradient ``grad`` is zero, and stays so at other scores if these are many."""
-    inner = innermost(objective)
-    if inner is not objective:
-        grad, _ = inner.compute(queries, scores, n_threads=n_threads)
-    found: np.ndarray = _largest(grad, queries) == 0
-    if 2 * found.sum() > len(queries):
-        elsewhere, _ = inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
-        found &= _largest(elsewhere, queries) <= 1e-12 * (1.0 + np.abs(queries.labels).max())  # rounding
-    return found
-
-
 def warn_if_useless(
-    objective: Objective,
-    queries: Queries,
-    scores: np.ndarray,
-    grad: np.ndarray,
-    n_threads: int | None = None,
+    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
 ) -> None:
     """Warn if more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
@@ -227,15 +209,20 @@ def warn_if_useless(
     """
     if queries.propensity is not None or queries.position is not None:
         return
-    without = int(useless(objective, queries, scores, grad, n_threads).sum())
-    if 2 * without <= len(queries):
-        return
-    by_reason = diagnose(objective, queries, scores, n_threads=n_threads).useless
-    reasons = "; ".join(f"{n} {reason}" for reason, n in by_reason.items())
-    warn(
-        f"{without} of {len(queries)} queries have zero gradient ({reasons}); "
-        f"ltr_objectives.report({str(innermost(objective))!r}, scores, labels, group) lists them"
-    )
+    inner, half = innermost(objective), len(queries) / 2
+    if inner is not objective:
+        grad, _ = inner.compute(queries, scores, n_threads=n_threads)
+    without = _largest(grad, queries) == 0
+    if without.sum() > half:
+        elsewhere, _ = inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
+        without &= _largest(elsewhere, queries) <= 1e-12 * (1.0 + np.abs(queries.labels).max())  # rounding
+    if without.sum() > half:
+        by_reason = diagnose(objective, queries, scores, n_threads=n_threads).useless
+        reasons = "; ".join(f"{n} {reason}" for reason, n in by_reason.items())
+        warn(
+            f"{without.sum()} of {len(queries)} queries have zero gradient ({reasons}); "
+            f"ltr_objectives.report({str(inner)!r}, scores, labels, group) lists them"
+        )
 
 
 def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str, n_threads: int | None = None) -> None:
