@@ -69,6 +69,8 @@ class _Approx(Objective):
         return np.where(np.eye(len(scores), dtype=bool), 0.0, beats)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        if len(set(self._metric.gain(labels))) < 2:
+            return 0.0
         return self._loss(self._chances(scores), scores.real, labels)
 
 
@@ -142,8 +144,6 @@ class ApproxMRR(_Approx, text="approxmrr"):
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
-        if relevant.all() or not relevant.any():
-            return 0.0
         first = relevant & (scores == scores[relevant].max())
         return -np.sum(first / (1.0 + chance @ ~relevant)) / first.sum()
 
@@ -175,8 +175,6 @@ class ApproxMAP(_Approx, text="approxmap"):
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
-        if relevant.all() or not relevant.any():
-            return 0.0
         return -np.sum(relevant / (1.0 + chance.sum(axis=1)) * (1.0 + chance @ relevant)) / relevant.sum()
 
 

@@ -140,6 +140,8 @@ def _(objective: ours.XENDCG, scores, labels):
 
 @reference.register
 def _(objective: _Approx, scores, labels):
+    if len(set(objective._metric.gain(labels))) < 2:
+        return np.zeros((2, len(scores)))
     chance, gaps = objective._chances(scores), objective.alpha * (scores - scores[:, None])
     pull = np.abs(gradient(lambda p: objective._loss(p, scores, labels), chance))
     curve = objective.alpha**2 / objective.step * pull * expit(gaps) * expit(-gaps)
