@@ -147,7 +147,7 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     return found
 
 
-VALUE = r"\s*[-+]?[\d.]+(?:[eE][-+]?\d+)?\s*"
+VALUE = rf"\s*[-+]?{NUMBER}\s*"
 LONG, NUMBERS = 1000, re.compile(rf"[\[(]?{VALUE}(?:,{VALUE})*,?\s*[\])]?")  # Python 3.10 crashes on deep nesting
 
 

@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise
+from ltr_objectives.metrics.gains import SMALLEST
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import start, whole
 from ltr_objectives.queries import Queries
-
-SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
 
 
 class Typical(NamedTuple):
