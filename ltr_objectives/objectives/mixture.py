@@ -125,13 +125,12 @@ class Mixture(Composite):
         return replace(self, parts=objectives)
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
-        """The parts with their factors in the gradient."""
-        return tuple(part._replace(factor=part.factor / self._size(part, queries, n_threads)) for part in self.members)
+        def size(objective: Objective, own: Queries) -> float:
+            return typical(objective, own, n_threads).gradient
 
-    def _size(self, part: Member, queries: Queries, n_threads: int | None) -> float:
         if not self.normalize:
-            return 1.0
-        return part.on(queries, lambda objective, own: typical(objective, own, n_threads).gradient)
+            return self.members
+        return tuple(part._replace(factor=part.factor / part.on(queries, size)) for part in self.members)
 
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
