@@ -78,6 +78,7 @@ def test_empty_queries_have_the_value_asked_for(any_metric):
     kept = skipping.per_query(scores, labels, [3, 2])
     assert math.isnan(kept[0])
     assert evaluate(skipping, scores, labels, [3, 2]) == kept[1]
+    assert skipping.reference([0.0, 0.0]) == 0  # objectives compare references of all orders
 
 
 def test_the_example_of_jarvelin_and_kekalainen():

@@ -59,15 +59,9 @@ class MAP(Binary, text="map"):
             found = np.minimum(found, self.k)
         return gains.reciprocal(found)
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
-        if not found.any():
-            return float(self.empty)
-        ranks = np.flatnonzero(found[: self.k]) + 1
-        best = found.sum()
-        if self.k is not None and self.normalizer == "reachable":
-            best = min(best, self.k)
-        return float(sum(found[:d].mean() for d in ranks) / best)
+    def _reference(self, found: np.ndarray) -> Any:
+        best = min(found.sum(), self.k or len(found)) if self.normalizer == "reachable" else found.sum()
+        return sum(found[: d + 1].mean() for d in np.flatnonzero(found[: self.k])) / best
 
 
 def _check_weights(name: str, value: object) -> tuple[float, ...]:
@@ -142,4 +136,4 @@ class GAP(Metric, text="gap"):
             most = min(found.sum(), len(labels) if self.k is None else self.k)
             value += w * sum(found[: d + 1].mean() for d in np.flatnonzero(found[: self.k]))
             total += w * most
-        return float(value / total) if total > 0 else float(self.empty)
+        return float(value / total) if total > 0 else self._of_empty

@@ -124,6 +124,11 @@ class Metric(Extensible, abc.ABC):
         return [name for name in self.options() if getattr(self, name) != default[name]]
 
     @property
+    def _of_empty(self) -> float:
+        """The value of an empty query in ``reference``; one that the mean skips has 0 there, which no swap changes."""
+        return 0.0 if self.empty == "skip" else float(self.empty)
+
+    @property
     def label_limit(self) -> float | None:
         """The largest label allowed; None without a limit."""
         return None

@@ -1,5 +1,6 @@
 r"""The base of metrics of 0/1 relevance; and those linear in it: precision, recall, rank-biased precision, AUC."""
 
+import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,6 +28,14 @@ class Binary(Metric):
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return np.ones(len(ranks))
+
+    def reference(self, labels: np.ndarray) -> float:
+        found = labels > self.threshold
+        return float(self._reference(found)) if found.any() else self._of_empty
+
+    @abc.abstractmethod
+    def _reference(self, found: np.ndarray) -> Any:
+        """Return the textbook value of a list with a relevant document; ``found`` is True at the ranks of these."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,9 @@ class Precision(Binary, text="precision"):
         depth = np.minimum(k, np.diff(queries.ptr)) if self.short_lists == "shrink" else k
         return super().scale(queries, gain, discount) / depth
 
-    def reference(self, labels: np.ndarray) -> float:
-        if not (labels > self.threshold).any():
-            return float(self.empty)
-        k = self.k or len(labels)
-        depth = min(k, len(labels)) if self.short_lists == "shrink" else k
-        return float((labels[: self.k] > self.threshold).sum() / depth)
+    def _reference(self, found: np.ndarray) -> Any:
+        k = self.k or len(found)
+        return found[:k].sum() / (min(k, len(found)) if self.short_lists == "shrink" else k)
 
 
 @dataclass(frozen=True)
@@ -98,9 +104,8 @@ class Recall(Binary, text="recall"):
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         return gains.reciprocal(np.add.reduceat(gain, queries.ptr[:-1]))
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
-        return float(found[: self.k].sum() / found.sum()) if found.any() else float(self.empty)
+    def _reference(self, found: np.ndarray) -> Any:
+        return found[: self.k].sum() / found.sum()
 
 
 @dataclass(frozen=True)
@@ -125,9 +130,8 @@ class RPrecision(Recall, text="rprec"):
     kind: ClassVar[int] = RELEVANT
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
-        return float(found[: found.sum()].mean()) if found.any() else float(self.empty)
+    def _reference(self, found: np.ndarray) -> Any:
+        return found[: found.sum()].mean()
 
 
 @dataclass(frozen=True)
@@ -167,12 +171,9 @@ class AUC(Binary, text="auc"):
         beyond = queries.longest + 1 - np.diff(queries.ptr)
         return -(found * beyond + found * (found - 1) / 2) * scale
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
+    def _reference(self, found: np.ndarray) -> Any:
         pairs = [(i, j) for i in np.flatnonzero(found) for j in np.flatnonzero(~found)]
-        return (
-            sum(i < j for i, j in pairs) / len(pairs) if pairs else float(0.0 if self.empty == "skip" else self.empty)
-        )
+        return sum(i < j for i, j in pairs) / len(pairs) if pairs else self._of_empty
 
 
 @dataclass(frozen=True)
@@ -233,8 +234,5 @@ class RBP(Binary, text="rbp"):
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return (1.0 - self.patience) * np.power(self.patience, ranks - 1.0)
 
-    def reference(self, labels: np.ndarray) -> float:
-        if not (labels > self.threshold).any():
-            return float(self.empty)
-        p = self.patience
-        return float(sum((1.0 - p) * p**d for d, y in enumerate(labels[: self.k]) if y > self.threshold))
+    def _reference(self, found: np.ndarray) -> Any:
+        return sum((1.0 - self.patience) * self.patience**d for d in np.flatnonzero(found[: self.k]))

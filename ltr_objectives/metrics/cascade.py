@@ -37,11 +37,8 @@ class MRR(Binary, text="mrr"):
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return 1.0 / ranks
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = np.flatnonzero(labels > self.threshold)
-        if len(found) == 0:
-            return float(self.empty)
-        return 1.0 / (found[0] + 1) if self.k is None or found[0] < self.k else 0.0
+    def _reference(self, found: np.ndarray) -> Any:
+        return 1.0 / (found.argmax() + 1) if found[: self.k].any() else 0.0
 
 
 @dataclass(frozen=True)
@@ -65,9 +62,8 @@ class Hit(Binary, text="hit"):
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
-        return float(found[: self.k].any()) if found.any() else float(self.empty)
+    def _reference(self, found: np.ndarray) -> Any:
+        return found[: self.k].any()
 
 
 @dataclass(frozen=True)
@@ -123,7 +119,7 @@ class ERR(Metric, text="err"):
 
     def reference(self, labels: np.ndarray) -> float:
         if not (labels > 0).any():
-            return float(self.empty)
+            return self._of_empty
         total, open_ = 0.0, 1.0
         for i, satisfied in enumerate(self.gain(labels)[: self.k]):
             total += float(self.discount(np.array([i + 1]))[0]) * open_ * satisfied

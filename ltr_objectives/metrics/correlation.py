@@ -73,6 +73,6 @@ class Spearman(Metric, text="spearman"):
 
     def reference(self, labels: np.ndarray) -> float:
         if len(set(labels)) < 2:
-            return float(self.empty)
+            return self._of_empty
         ranks = [np.sum(labels < y) + (np.sum(labels == y) + 1) / 2 for y in labels]
         return float(np.corrcoef(ranks, -np.arange(len(labels)))[0, 1])

@@ -117,7 +117,7 @@ class NDCG(DCG, text="ndcg"):
         k = self.ideal_k or self.k
         top = np.sort(self.gain(labels))[::-1][:k]
         best = float(np.dot(top, self.discount(np.arange(1, len(top) + 1))))
-        return super().reference(labels) / best if best > 0 else float(self.empty)
+        return super().reference(labels) / best if best > 0 else self._of_empty
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,8 @@ class FirstRelevant(Binary):
         minus = super().values(queries, scores, n_threads=n_threads)
         return np.where(self.terms(queries).scale > 0, -minus, minus)
 
-    def reference(self, labels: np.ndarray) -> float:
-        found = np.flatnonzero(labels > self.threshold)
-        return float(found[0] + 1 if len(found) else self.empty)
+    def _reference(self, found: np.ndarray) -> Any:
+        return found.argmax() + 1
 
 
 def any_metric(metric: str | Metric, convention: str | None = None) -> Any:
