@@ -114,20 +114,17 @@ class GAP(Metric, text="gap"):
         value = self._each("gain", "label", queries.labels)
         require(np.isfinite(value).all(), f"{self}: gain must be finite; {CHECK}")
         first = self._terms(queries, value)
-        thresholds = [t for t, w in enumerate(self.weights) if w > 0]
-        used = [t for t in thresholds if (queries.labels > t).any()]
+        thresholds = np.flatnonzero(self.weights)
+        used = thresholds[thresholds < queries.labels.max()]
         thresholds = thresholds if len(used) > 1 else used  # kernels are compiled anew for each number of layers
-        relevant = [gains.relevant(queries.labels, t) for t in thresholds]
-        weights = [self.weights[t] for t in thresholds]
-        found = [np.add.reduceat(gain, queries.ptr[:-1]) for gain in relevant]
-        found = [np.minimum(n, queries.longest if self.k is None else self.k) for n in found]
-        total = np.sum([w * n for w, n in zip(weights, found, strict=True)], axis=0)
-        nothing = np.zeros(len(queries))
-        layers: list[Terms] = []
-        for w, n, gain in zip(weights, found, relevant, strict=True):
-            scale = np.divide(w, total, out=np.zeros(len(queries)), where=n > 0)
-            layers.append(first._replace(gain=gain, scale=scale, offset=nothing if layers else first.offset))
-        return tuple(layers) or (first,)
+        weights = np.array(self.weights)[thresholds, None]
+        relevant = (queries.labels > thresholds[:, None]).astype(np.float64)
+        found = np.minimum(np.add.reduceat(relevant, queries.ptr[:-1], axis=1), self.k or queries.longest)
+        scale = np.divide(weights, (weights * found).sum(axis=0), out=np.zeros_like(found), where=found > 0)
+        offset = np.zeros_like(found)
+        offset[:1] = first.offset
+        layers = zip(relevant, scale, offset, strict=True)
+        return tuple(first._replace(gain=g, scale=s, offset=o) for g, s, o in layers) or (first,)
 
     def reference(self, labels: np.ndarray) -> float:
         total, value = 0.0, 0.0
