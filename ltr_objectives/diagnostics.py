@@ -230,16 +230,14 @@ def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str
     for metric in metrics:
         if not metric._same_for_every_order(queries, n_threads):
             continue
-        labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", np.inf)
+        labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", None)
         remedy = "correct the labels, or name another metric"
-        if len(labels) > 1 and labels[-1] <= threshold < np.inf:
-            remedy = f"labels are at most {labels[-1]:g}, and only those above {threshold:g} count; lower the threshold"
-        if len(labels) > 1 and labels[0] > threshold:  # such as stars 1 to 5
+        if len(labels) > 1 and threshold is not None and not labels[0] <= threshold < labels[-1]:  # as of stars 1 to 5
             middle = labels[(len(labels) - 1) // 2 :][:2].mean()
             written = f"{metric.name}(threshold={middle:g})" + (f"@{metric.k}" if metric.k else "")
             remedy = (
-                f"labels are from {labels[0]:g} to {labels[-1]:g}, and all above {threshold:g} are relevant; "
-                f"set the threshold, as in {written!r}, or subtract {labels[0] - threshold:g} from all labels"
+                f"labels are from {labels[0]:g} to {labels[-1]:g}, and those above {threshold:g} are relevant; set the "
+                f"threshold, as in {written!r}"
             )
         warn(f"{where}: every order of the documents has the same {metric}; {remedy}")
 

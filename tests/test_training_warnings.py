@@ -65,7 +65,7 @@ def test_eval_sets_on_which_every_order_is_as_good(library, way, metric):
     text = warning_of(f"every order of the documents has the same {metric}; ", *arguments, **how)
     assert ("eval_set[0]: " in text) == (way == "estimator")
     if graded:
-        assert f"labels are from 1 to 3, and all above {metric.threshold:g} are relevant" in text
+        assert f"labels are from 1 to 3, and those above {metric.threshold:g} are relevant" in text
         better = how | {"metric": text.split("as in '")[1].split("'")[0]}
         trained(library, way, PATHS["own Hessian"], *arguments[2:], **better)  # warnings are errors
 
