@@ -30,7 +30,7 @@ from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.metrics.gains import read_gain
 from ltr_objectives.metrics.text import metric_to_learn
 from ltr_objectives.objectives.call import Arrays, Call
-from ltr_objectives.objectives.clicks import check_clicks
+from ltr_objectives.objectives.clicks import warn_of_clicks
 from ltr_objectives.queries import Labels, Queries
 
 
@@ -78,14 +78,18 @@ class Objective(Extensible, abc.ABC):
     }
 
     def __str__(self) -> str:
-        """The text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; as ``repr`` without one.
+        """Return the text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; else ``repr``.
 
-        It is not read if the metric is of your own class.
+        It does not read that of a metric of your own class.
         """
         text = self._text()
-        with suppress(LTRError):  # of a metric that has no name in text
-            text = text if language.is_one(text) and read_objective(text) == self else ""
+        with suppress(LTRError):  # of a metric or part that has no name in text
+            text = text if self._read(text) == self else ""
         return text or repr(self)
+
+    def _read(self, text: str) -> "Objective | None":
+        """Return the objective of a text that :meth:`_text` returned; None without one."""
+        return read_objective(text) if language.is_one(text) else None
 
     def _text(self) -> str:
         """The name and the parameters that differ from their defaults."""
@@ -201,7 +205,13 @@ class Objective(Extensible, abc.ABC):
         return call._finish(self.policy, self.row_weight(call.queries), factor)
 
     def _check_clicks(self, queries: Queries) -> None:
-        check_clicks(queries, self.name, self.facts.takes_clicks)
+        """Raise for clicks if the objective does not take them; warn of labels and propensities that are none."""
+        if queries.propensity is not None or queries.position is not None:
+            require(
+                self.facts.takes_clicks,
+                f"{self.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
+            )
+            queries.once("clicks", lambda: warn_of_clicks(queries))
 
     def gradient_hessian(
         self,
@@ -222,20 +232,8 @@ class Objective(Extensible, abc.ABC):
         ----------
         scores : array of shape (rows,)
             Finite numbers; higher scores rank first.
-        labels : array of shape (rows,), or mapping of goals to such arrays
-            Finite numbers; higher is more relevant. For an objective that reads several labels, a mapping such as
-            ``{"relevance": y, "revenue": r}``: the first is read by parts that name no goal.
-        group : array of shape (queries,), optional
-            Group sizes; or pass ``qid``, one id per row.
-        weight : array of shape (queries,) or (rows,), optional
-            Multiplies gradient and Hessian of all rows of a query, or of one row.
-        propensity : array of shape (rows,), optional
-            For labels that are clicks: the probability that each document was examined, above 0. Pairwise objectives
-            divide the weight of a pair by the propensity of the larger label. Others raise.
-        position : array of shape (rows,), optional
-            For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives add an
-            offset to the scores of each position, one Newton step of their loss, and take the gradient there. Others
-            raise.
+        labels, group, weight, qid, propensity, position
+            As in :class:`ltr_objectives.Queries`.
         iteration : int
             Selects the random stream: the same seed and iteration give the same noise.
         n_threads : int, optional

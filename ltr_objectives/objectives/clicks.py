@@ -1,17 +1,7 @@
-"""Checks of data whose labels are clicks, with propensities or positions."""
+"""The check of labels that are clicks, with propensities or positions."""
 
-from ltr_objectives.errors import require, warn
+from ltr_objectives.errors import warn
 from ltr_objectives.queries import Queries
-
-
-def check_clicks(queries: Queries, objective: str, takes_clicks: bool) -> None:
-    """Raise for clicks if the objective of this name does not take them; warn of such that are none."""
-    if queries.propensity is not None or queries.position is not None:
-        require(
-            takes_clicks,
-            f"{objective} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
-        )
-        queries.once("clicks", lambda: warn_of_clicks(queries))
 
 
 def warn_of_clicks(queries: Queries) -> None:

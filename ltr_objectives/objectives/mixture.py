@@ -1,7 +1,6 @@
 r"""Sums of objectives."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -87,14 +86,12 @@ class Mixture(Composite):
         for name, value in {"parts": parts, "weights": weights, "labels": goals}.items():
             object.__setattr__(self, name, value)
 
-    def __str__(self) -> str:
-        parts = []
-        for objective, weight, goal, _ in self.members:
-            parts.append(("" if weight == 1 else f"{weight}*") + with_goal(str(objective), goal))
-        text = "+".join(parts)
-        with suppress(LTRError):  # of a part that has no name in text
-            text = text if get_objective(text) == self else ""
-        return text or repr(self)
+    def _text(self) -> str:
+        parts = [("" if part.factor == 1 else f"{part.factor}*", part.objective, part.goal) for part in self.members]
+        return "+".join(weight + with_goal(str(objective), goal) for weight, objective, goal in parts)
+
+    def _read(self, text: str) -> Objective:
+        return get_objective(text)
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -134,8 +131,6 @@ class Mixture(Composite):
 
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
-        if call.skip.all():
-            return
         grad, hess = call.queries._borrow_zeros()
         of_parts = call._replace(grad=grad, hess=hess, dtype=np.float64)
         for part in self.summands(call.queries, call.n_threads):
