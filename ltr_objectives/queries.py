@@ -176,11 +176,13 @@ class Queries:
         multiplies its own. A metric weighs each query by the mean of its rows' weights.
     propensity : array of shape (rows,), optional
         For labels that are clicks: the probability that each document was examined where it was shown, above 0. The
-        weight of a pair is divided by the propensity of the clicked document. A common factor divides all weights, but
-        values above 1 cause a warning, because they may be inverse weights. Only the default labels are clicks.
+        pairwise objectives divide the weight of a pair by the propensity of the clicked document; others raise. A
+        common factor divides all weights, but values above 1 cause a warning, because they may be inverse weights. Only
+        the default labels are clicks.
     position : array of shape (rows,), optional
         For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
-        least 0. The pairwise objectives then estimate an offset to the scores for each position.
+        least 0. The pairwise objectives add an offset to the scores of each position, one Newton step of their loss,
+        and take the gradient there; others raise.
 
     Raises
     ------

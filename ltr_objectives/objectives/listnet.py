@@ -72,8 +72,8 @@ class ListNet(Objective, text="listnet"):
             start, sizes = queries.ptr[:-1], np.diff(queries.ptr)
             top = np.repeat(np.maximum.reduceat(y, start), sizes)
             np.divide(y, top, out=out, where=top > 0)
-            total = np.repeat(np.add.reduceat(out, start), sizes)
-            np.divide(out, total, out=out, where=total > 0)
+            of_query = np.repeat(np.add.reduceat(out, start), sizes)
+            np.divide(out, of_query, out=out, where=of_query > 0)
         return out
 
     def fill(self, call: Call) -> None:
