@@ -81,7 +81,7 @@ def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find_class(table: Mapping[str, T], name: str, kind: str) -> T:
-    """The class called ``name`` in ``table``; ``kind`` is for the error."""
+    """Return the class called ``name`` in ``table``; ``kind`` is for the error."""
     if name not in table:
         there = f"there are {', '.join(sorted(table))}{did_you_mean(name, table)}"
         raise LTRError(f"unknown {kind} {shown(name)}; {there}")
@@ -134,7 +134,7 @@ def refuse(name: str, value: object, must: str) -> NoReturn:
 
 
 def check_list(name: str, value: object, of: str) -> list[Any]:
-    """The entries of a list, tuple or array; empty for None. ``of`` names the entries in the error."""
+    """Return the entries of a list, tuple or array; empty for None. ``of`` names the entries in the error."""
     if value is None:
         return []
     good = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
@@ -146,7 +146,7 @@ def check_list(name: str, value: object, of: str) -> list[Any]:
 
 
 def check_weights(value: object, count: int, of: str) -> tuple[float, ...]:
-    """One weight for each of ``count`` things, not all 0; 1 each for None. ``of`` names the things in the error."""
+    """Return a weight for each of ``count`` things, not all 0; 1 each for None. ``of`` names them in the error."""
     weights = tuple(check_list("weights", value, "numbers")) or (1.0,) * count
     require(len(weights) == count, f"weights has {len(weights)} entries for {count} {of}; give one each")
     for weight in weights:

@@ -18,7 +18,7 @@ from ltr_objectives.queries import Labels, Queries
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
 MOST_PAIRS = 10**10  # which take a second or more
 
-REASONS = {  # a query with zero gradient counts for the first that holds
+REASONS = {  # a query with zero gradient counts for the first that applies
     "one document": "nothing to order",
     "weight zero": "every row has weight 0",
     "no pairs": "no pair was given",
@@ -86,7 +86,7 @@ class Report:
     query_norms: tuple[float, float, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
+        """Return plain numbers and strings, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -111,22 +111,22 @@ def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarr
 
 
 def _differ(values: np.ndarray, queries: Queries) -> np.ndarray:
-    """True for queries whose values differ. Extremes are compared, not subtracted: a difference may overflow."""
+    """Return True for queries whose values differ. Extremes are compared: a difference may overflow."""
     differ = _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
     return np.any(np.atleast_2d(differ), axis=0, keepdims=True)[0]
 
 
 def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
-    """The largest absolute gradient of each query."""
+    """Return the largest absolute gradient of each query."""
     return _by_query(np.maximum, np.abs(grad), queries)
 
 
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
-    """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
+    """Count queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
     worth, weight, facts = objective.worth(queries), objective.row_weight(queries), objective.facts
     all_labels = [queries.of(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [worth]
     differs = _differ(worth, queries)
-    holds = (
+    applies = (
         np.diff(queries.ptr) == 1,
         np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
         ~differs & (not facts.reads_labels),
@@ -138,7 +138,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
     )
     left = now <= SETTLED * tied
     counts = {}
-    for reason, which in zip(REASONS, holds, strict=True):
+    for reason, which in zip(REASONS, applies, strict=True):
         counts[reason] = int((left & which).sum())
         left &= ~which
     return {reason: n for reason, n in counts.items() if n}

@@ -32,7 +32,7 @@ def evaluate(
     unjudged: Unjudged = "refuse",
     n_threads: int | None = None,
 ) -> Any:
-    """The value of a ranking metric, or of several, averaged over queries; also RMSE and MAE of all rows.
+    """Average the value of a ranking metric, or of several, over queries; also RMSE and MAE over all rows.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def evaluate_exposure(
     seed: int = 0,
     owner: ArrayLike | None = None,
 ) -> dict[str, float]:
-    r"""Expected exposure of documents beside that of an ideal ranker, in the mean over queries.
+    r"""Compare the expected exposure of documents with that of an ideal ranker, in the mean over queries.
 
     Diaz, Mitra, Ekstrand, Biega and Carterette, "Evaluating Stochastic Rankings with Expected Exposure", CIKM 2020. A
     user looks at rank :math:`d` with probability :math:`p^{d-1}`, as in :class:`ltr_objectives.RBP`, so a document has
@@ -104,7 +104,7 @@ def _compared(prefix: str, exposure: np.ndarray, target: np.ndarray, queries: in
 
 
 def _sorted(queries: Queries, values: np.ndarray, attention: np.ndarray) -> np.ndarray:
-    """Attention at the rank of each row in descending order of ``values``; the mean among equal ones of a query."""
+    """Return attention at the rank of each row in descending order of ``values``; the mean of equal ones of a query."""
     rows, starts = in_runs(queries, values)
     tied = np.repeat(np.arange(len(starts)), np.diff(starts, append=queries.rows))
     ranks = np.arange(queries.rows) - np.repeat(queries.ptr[:-1], np.diff(queries.ptr))

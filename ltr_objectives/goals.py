@@ -17,7 +17,7 @@ def check_goal(goal: object) -> object:
 
 
 def split_goal(text: str) -> tuple[str, str | None]:
-    """Text and the goal in brackets at its end, None without one.
+    """Return the text and the goal in brackets at its end, None without one.
 
     >>> split_goal("ndcg@10[revenue]"), split_goal("ndcg@10")
     (('ndcg@10', 'revenue'), ('ndcg@10', None))
@@ -27,7 +27,7 @@ def split_goal(text: str) -> tuple[str, str | None]:
 
 
 def with_goal(text: str, goal: str | None) -> str:
-    """``text`` with the goal in brackets, as :func:`split_goal` reads it."""
+    """Return ``text`` with the goal in brackets, as :func:`split_goal` reads it."""
     return text if goal is None else f"{text}[{goal}]"
 
 

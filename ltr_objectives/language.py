@@ -30,7 +30,7 @@ METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 
 
 def split_sum(text: str) -> list[str]:
-    """The parts of a sum; one without a +."""
+    """Return the parts of a sum; one without a +."""
     return PLUS.split(text)
 
 
@@ -40,7 +40,7 @@ def is_one(text: str) -> bool:
 
 
 def split_metrics(text: str) -> list[tuple[Any, str]]:
-    """The weight of each metric of a sum, and its text; of one metric without weight ``None`` and the text.
+    """Return the weight and the text of each metric of a sum; of one metric without weight ``None`` and the text.
 
     >>> split_metrics("ndcg@10 + 0.3*map[revenue]")
     [(None, 'ndcg@10'), (0.3, 'map[revenue]')]
@@ -49,7 +49,7 @@ def split_metrics(text: str) -> list[tuple[Any, str]]:
 
 
 def split_weight(part: str) -> tuple[Any, str]:
-    """The weight of a part, None if it has none, and the objective.
+    """Return the weight of a part, None if it has none, and the objective.
 
     >>> split_weight(" .3 * yetiloss:mrr")
     (0.3, 'yetiloss:mrr')
@@ -60,7 +60,7 @@ def split_weight(part: str) -> tuple[Any, str]:
 
 
 def split_metric(text: str) -> tuple[str, str, int | None] | None:
-    """Name, settings and cutoff of a metric without goal; None if the text has another form.
+    """Return the name, settings and cutoff of a metric without goal; None if the text has another form.
 
     >>> split_metric("map(threshold=2.5)@10")
     ('map', 'threshold=2.5', 10)
@@ -70,7 +70,7 @@ def split_metric(text: str) -> tuple[str, str, int | None] | None:
 
 
 def metric_text(name: str, settings: dict[str, Any]) -> str:
-    """The text of a metric without cutoff and goal.
+    """Return the text of a metric without cutoff and goal.
 
     >>> metric_text("map", {"threshold": 2.5, "empty": 1})
     'map(threshold=2.5,empty=1)'
@@ -79,12 +79,12 @@ def metric_text(name: str, settings: dict[str, Any]) -> str:
 
 
 def setting_texts(settings: dict[str, Any]) -> list[str]:
-    """The text ``parameter=value`` of each setting."""
+    """Return the text ``parameter=value`` of each setting."""
     return [f"{name}={_plain(value)}".replace(" ", "") for name, value in settings.items()]
 
 
 def _plain(value: Any) -> Any:
-    """The value; equal numbers as one of them, such as 3 and 3.0."""
+    """Return the value; equal numbers as one of them, such as 3 and 3.0."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     if isinstance(value, bool) or not isinstance(value, numbers.Number):
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def split_list(text: str) -> list[str]:
-    """The entries of a list with commas, such as metrics, whose settings may have commas too; none of blank text.
+    """Return the entries of a list with commas, such as metrics, whose settings may have commas too; [] if blank.
 
     >>> split_list("gap(weights=(1, 2), ties=best)@10, map")
     ['gap(weights=(1, 2), ties=best)@10', 'map']
@@ -112,7 +112,7 @@ def split_list(text: str) -> list[str]:
 
 
 def split_objective(text: str) -> tuple[str, str]:
-    """The name of an objective without goal, and its settings."""
+    """Return the name of an objective without goal, and its settings."""
     weight, objective = split_weight(text.lower())
     require(
         weight is None,
@@ -124,7 +124,7 @@ def split_objective(text: str) -> tuple[str, str]:
 
 
 def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
-    """The settings of the objective ``name``, which has the parameters ``known``, by parameter."""
+    """Read the settings of the objective ``name``, which has the parameters ``known``, by parameter."""
     first, *others = parts = [part.strip() for part in text.split(";")]
     if not text or "=" in first.partition("(")[0]:
         return read_values(parts if text else [], f"{name}:{text}", name, known)
@@ -134,7 +134,7 @@ def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any
 
 
 def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
-    """The values of ``parts``, each ``parameter=value``, by parameter; ``name`` and ``whole`` are for messages."""
+    """Return the values of ``parts``, ``parameter=value``, by parameter; ``name`` and ``whole`` are for messages."""
     found: dict[str, Any] = {}
     for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))

@@ -139,7 +139,7 @@ def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
 
 
 def sizes_of(qid: Any, rows: int | None = None) -> np.ndarray:
-    """Group sizes of query ids, one for each of ``rows``; rows of one query must be consecutive.
+    """Return the group sizes of query ids, one for each of ``rows``; rows of one query must be consecutive.
 
     >>> sizes_of([7, 7, 3, 3, 3])
     array([2, 3])
@@ -348,7 +348,7 @@ class Queries:
         return value
 
     def in_longest(self, values: np.ndarray) -> np.ndarray:
-        """The entries of the longest query."""
+        """Return the entries of the longest query."""
         q = np.diff(self.ptr).argmax()
         return values[self.ptr[q] : self.ptr[q + 1]]
 

@@ -19,7 +19,7 @@ COUNTING = {"ties", "empty", "query_weights"}  # options that change the value o
 
 
 def objective_names() -> tuple[str, ...]:
-    """Names of all objectives.
+    """Return the names of all objectives.
 
     >>> "lambdamart" in objective_names()
     True
@@ -28,7 +28,7 @@ def objective_names() -> tuple[str, ...]:
 
 
 def metric_names() -> tuple[str, ...]:
-    """Names of all metrics. :func:`evaluate` also takes "rmse", "mae" and "first", of which lower is better.
+    """Return the names of all metrics; :func:`evaluate` also takes "rmse", "mae" and "first", of which less is better.
 
     >>> "ndcg" in metric_names()
     True
@@ -37,7 +37,7 @@ def metric_names() -> tuple[str, ...]:
 
 
 def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objective:
-    """The objective to train for a metric: YetiLoss for NDCG, for the metric, or for both, by our studies.
+    """Return the objective to train for a metric: YetiLoss for NDCG, for the metric, or for both, by our studies.
 
     A metric that looks at few documents or grades gives few gradients, and NDCG uses all of them: it is trained for the
     usual metrics, and added to those with a threshold. With ``queries``, on which it is to be trained, NDCG is left out
@@ -69,7 +69,7 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
 
 
 def for_parts(metric: Metric, make: Maker) -> Objective:
-    """The sum of what ``make`` returns for the metric without its goal and the goal; for a sum, of all its parts.
+    """Return the sum of what ``make`` returns for the metric without its goal and the goal; for a sum, of all parts.
 
     The objectives for a part share its weight. Equal objectives are one part of the result, because each part takes the
     time of a training.

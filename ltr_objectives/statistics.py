@@ -1,4 +1,4 @@
-r"""Differences between two models on the same queries, and tests of whether they are beyond chance.
+r"""Differences between two models on the same queries, and tests of their significance.
 
 If queries have shares :math:`w_q` of the sum of weights, the mean of differences is
 :math:`\bar d = \sum_q w_q d_q`. Its standard error, HC2, holds whatever the variance of each query:
@@ -23,7 +23,7 @@ BETTER, WORSE, SAME = "▲", "▼", ""
 
 
 def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """The mean over the queries that have a value.
+    """Return the mean over the queries that have a value.
 
     >>> mean(np.array([1.0, np.nan, 0.5]), np.array([1.0, 1.0, 3.0]))
     0.625
@@ -35,7 +35,7 @@ def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
 
 
 def standard_error(values: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Standard error of the mean over the queries that have a value; NaN if fewer than two have one."""
+    """Return the standard error of the mean over queries that have a value; NaN if fewer than two have one."""
     share = shares(values, weight)
     if freedom(share) <= 0.0:
         return float("nan")
@@ -45,13 +45,13 @@ def standard_error(values: np.ndarray, weight: np.ndarray | None = None) -> floa
 
 
 def shares(values: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """The part of each query in the mean; 0 without a value."""
+    """Return the part of each query in the mean; 0 without a value."""
     share = np.where(np.isnan(values), 0.0, 1.0 if weight is None else weight)
     return share / max(share.sum(), np.finfo(float).tiny)
 
 
 def freedom(share: np.ndarray) -> float:
-    """The degrees of freedom of the t-test; 0 if one query has all the weight.
+    """Return the degrees of freedom of the t-test; 0 if one query has all the weight.
 
     >>> freedom(np.array([0.25, 0.25, 0.25, 0.25])), freedom(np.array([0.5, 0.5, 0.0]))
     (3.0, 1.0)
@@ -60,7 +60,7 @@ def freedom(share: np.ndarray) -> float:
 
 
 def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Two-sided p of Student's paired test; queries that are NaN in either are left out.
+    """Return the two-sided p of Student's paired test; queries that are NaN in either are left out.
 
     >>> paired_p(np.array([0.5, 0.25, 0.75]), np.array([0.5, 0.25, 0.75]))
     1.0
@@ -76,7 +76,7 @@ def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> 
 
 
 def _student() -> Any:
-    """The t distribution of SciPy."""
+    """Return the t distribution of SciPy."""
     try:
         from scipy.stats import t
     except ModuleNotFoundError:
@@ -117,7 +117,7 @@ def contest_table(
     values: Mapping[str, np.ndarray], weight: np.ndarray | None = None, reference: str | None = None,
     natives: Collection[str] = (),
 ) -> list[Row]:  # fmt: skip
-    """A row for each model, from its values by query. The others are tested against ``reference``.
+    """Return a row for each model, from its values by query. The others are tested against ``reference``.
 
     If there are no values of it, the reference is the best of ``natives``; without natives nothing is tested.
 
@@ -144,7 +144,7 @@ def contest_table(
 
 
 def best_of(values: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -> str:
-    """The model with the largest mean, the first of equal ones; "" without models."""
+    """Return the model with the largest mean, the first of equal ones; "" without models."""
     return max(values, key=lambda name: mean(values[name], weight), default="")
 
 
@@ -184,7 +184,7 @@ def compare_scores(
     level: float = 0.95, user: ArrayLike | None = None, buckets: int | None = None, seed: int = 0,
     n_threads: int | None = None,
 ) -> Comparison:  # fmt: skip
-    """The difference of two models in a metric, with its interval and p, by the paired t-test over queries.
+    """Compare two models in a metric by the paired t-test over queries, with an interval of the difference.
 
     The test assumes independent queries, and models that were not selected on them. Queries of one user are not
     independent: with ``user`` the paired t-test is over users, or over random buckets of users of equal size.
@@ -247,7 +247,7 @@ def compare_scores(
 
 
 def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> np.ndarray:
-    """The bucket of each query: its user, or one of ``buckets`` random ones with equally many users."""
+    """Return the bucket of each query: its user, or one of ``buckets`` random ones with equally many users."""
     require(len(user) == queries, f"user has {len(user)} entries, but there are {queries} queries; pass one id each")
     names, which = np.unique(user, return_inverse=True)
     if buckets is None:
@@ -258,7 +258,7 @@ def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> 
 
 
 def _means(values: np.ndarray, weight: np.ndarray | None, bucket: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each bucket over the queries that have a value, and the sum of their weights."""
+    """Return the mean of each bucket over the queries that have a value, and the sum of their weights."""
     w = np.where(np.isnan(values), 0.0, 1.0 if weight is None else weight)
     total, sums = (np.bincount(bucket, x) for x in (w, w * np.nan_to_num(values)))
     kept = total > 0
@@ -266,7 +266,7 @@ def _means(values: np.ndarray, weight: np.ndarray | None, bucket: np.ndarray) ->
 
 
 def mark(difference: float, p: float, alpha: float) -> str:
-    """The mark for better or worse; none if the difference is within chance or p is NaN.
+    """Return the mark for better or worse; none if the difference is not significant or p is NaN.
 
     >>> mark(-0.25, 0.01, 0.05)
     '▼'

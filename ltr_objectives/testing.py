@@ -146,7 +146,7 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None, longe
 
 
 def random_labels(limit: float | None, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Random labels up to a limit, the limit included if it is at most 4."""
+    """Draw labels up to a limit, the limit included if it is at most 4."""
     if limit is not None and limit <= 1:
         return rng.choice([0.0, 0.2, 0.5, 1 - 1e-7, 1.0], n) * limit
     chance = np.array([0.4, 0.3, 0.15, 0.1, 0.05][: 5 if limit is None else int(limit) + 1])
@@ -154,7 +154,7 @@ def random_labels(limit: float | None, rng: np.random.Generator, n: int) -> np.n
 
 
 def _lists(checked: Any, base: type, labels: ArrayLike | None, longest: int) -> tuple[list[Arrays], np.ndarray]:
-    """Scores and labels of lists, and all labels in them in ascending order."""
+    """Return the scores and labels of lists, and all labels in them in ascending order."""
     name = f"{base.__name__.lower()} must be an object of a subclass of ltr_objectives.{base.__name__}"
     require(isinstance(checked, base), f"{name}, got {described(checked)}")
     rng, known = np.random.default_rng(0), None if labels is None else vector("labels", labels)
@@ -174,7 +174,7 @@ def _lists(checked: Any, base: type, labels: ArrayLike | None, longest: int) -> 
 
 
 def _further_lists(objective: Objective, every: np.ndarray, longest: int, other_labels: bool) -> list[Arrays]:
-    """The longest list, and with ``other_labels`` larger ones and fractions, as far as the objective takes them."""
+    """Return the longest list; ``other_labels`` adds lists of larger ones and fractions, as far as these are taken."""
     rng = np.random.default_rng(1)
     high = 15 if objective.label_limit is None else min(15, int(objective.label_limit))
     found = [(-0.13 * rng.permutation(longest), rng.choice(every, longest))]

@@ -31,7 +31,7 @@ def _order_ties(g, ties, n, order, more, r: Sorter):
 
 @inlined_kernel
 def _end_of_tie(key, a, n, average):
-    """The rank below the run of equal keys that begins at rank ``a``; a run is one rank unless ties are averaged."""
+    """Return the rank below the run of equal keys from rank ``a`` on; only averaged ties have runs of several."""
     b = a + 1
     while average and b < n and key[b] == key[a]:
         b += 1
@@ -101,8 +101,8 @@ def _cascade(key, g, w, n, average, p):
 
 @kernel
 def _average(key, g, w, n, average):
-    """Ties as in McSherry and Najork, "Computing information retrieval performance measures efficiently in the
-    presence of tied scores", ECIR 2008."""
+    """Return average precision; ties as in McSherry and Najork, "Computing information retrieval performance measures
+    efficiently in the presence of tied scores", ECIR 2008."""
     total, count, a = 0.0, 0.0, 0
     while a < n and w[a] > 0.0:
         b = _end_of_tie(key, a, n, average)
@@ -119,7 +119,7 @@ def _average(key, g, w, n, average):
 
 @kernel
 def _scaled(value, scale):
-    """``value * scale``, divided by 1 / scale if that is a whole number: 3 hits of 5 are 0.6, which 3 * 0.2 is not."""
+    """Return ``value * scale``, or over 1 / scale if that is whole: 3 hits of 5 are 0.6, which 3 * 0.2 is not."""
     whole = np.rint(1.0 / scale)
     return value / whole if scale == 1.0 / whole else value * scale
 

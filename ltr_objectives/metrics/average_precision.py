@@ -103,7 +103,7 @@ class GAP(Metric, text="gap"):
     kind: ClassVar[int] = AVERAGE
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
-        """The sum of the weights of the users whom each label satisfies."""
+        """Return the sum of the weights of the users whom each label satisfies."""
         return sum((w * gains.relevant(labels, t) for t, w in enumerate(self.weights)), np.zeros(len(labels)))
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:

@@ -102,14 +102,14 @@ class Metric(Extensible, abc.ABC):
         )
 
     def __str__(self) -> str:
-        """The text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``, with the options written.
+        """Return the text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``, with options written.
 
         Results have it as key. It leaves out the convention: ``get_metric(str(metric), convention)`` has both.
         """
         return self._text(self._written)
 
     def _text(self, names: Iterable[str]) -> str:
-        """The text with these options."""
+        """Return the text with these options."""
         text = metric_text(self.name, {name: getattr(self, name) for name in names if name in self.options()})
         return with_goal(text if self.k is None else f"{text}@{self.k}", self.goal)
 
@@ -119,7 +119,7 @@ class Metric(Extensible, abc.ABC):
         return () if self.goal is None else (self.goal,)
 
     def _changed(self) -> list[str]:
-        """The options that differ from their defaults, without cutoff and goal."""
+        """Return the options that differ from their defaults, without cutoff and goal."""
         default = {f.name: f.default for f in fields(self)}
         return [name for name in self.options() if getattr(self, name) != default[name]]
 
@@ -135,22 +135,22 @@ class Metric(Extensible, abc.ABC):
 
     @abc.abstractmethod
     def gain(self, labels: np.ndarray) -> np.ndarray:
-        """Gain, probability or 0/1 relevance of each label."""
+        """Return gain, probability or 0/1 relevance of each label."""
 
     @abc.abstractmethod
     def discount(self, ranks: np.ndarray) -> np.ndarray:
-        """Discount at 1-based ``ranks``, without the cutoff: non-increasing, not negative."""
+        """Return the discount at 1-based ``ranks``, without the cutoff: non-increasing, not negative."""
 
     @abc.abstractmethod
     def reference(self, labels: np.ndarray) -> float:
-        """The textbook value of one list with labels in rank order; slow, and the oracle of the tests."""
+        """Compute the textbook value of one list with labels in rank order; slow, and the oracle of the tests."""
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        """The factor of each query; 0 marks an empty one. By default 1 if any gain is positive."""
+        """Return the factor of each query; 0 marks an empty one. By default 1 if any gain is positive."""
         return (np.add.reduceat(gain, queries.ptr[:-1]) > 0).astype(np.float64)
 
     def offset(self, queries: Queries, gain: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """The number that is added to the value of each query that is not empty."""
+        """Return the number that is added to the value of each query that is not empty."""
         return np.zeros(len(queries))
 
     def check_labels(self, labels: np.ndarray) -> None:
@@ -163,12 +163,12 @@ class Metric(Extensible, abc.ABC):
             require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""
+        """Return this metric on ``queries`` as one or more terms that add up to it; computed once for these queries."""
         queries = queries.of(self.goal)
         return queries.once(self, lambda: self._layers(queries))
 
     def terms(self, queries: Queries) -> Terms:
-        """This metric on ``queries`` as one term; raises if it is a sum of several."""
+        """Return this metric on ``queries`` as one term; raises if it is a sum of several."""
         layers = self.layers(queries)
         require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
         return layers[0]
@@ -211,7 +211,7 @@ class Metric(Extensible, abc.ABC):
         self, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None, *, qid: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The value of each query, shape (queries,), float64."""
+        """Return the value of each query, shape (queries,), float64."""
         return self.values(Queries(labels, group, qid=qid), scores, n_threads=n_threads)
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
@@ -225,27 +225,27 @@ class Metric(Extensible, abc.ABC):
         return total
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        """The mean over queries, weighted as ``query_weights`` says."""
+        """Return the mean over queries, weighted as ``query_weights`` says."""
         queries = queries.of(self.goal)
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, self.weight_by_query(queries)))
 
     def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
-        """True if the best and the worst order of the documents have the same value."""
+        """Return True if the best and the worst order of the documents have the same value."""
         queries = queries.of(self.goal)
         gain = np.sum([terms.gain for terms in self.layers(queries)], axis=0)
         best, worst = (self.values(queries, scores, n_threads=n_threads) for scores in (gain, -gain))
         return np.allclose(best, worst, 1e-12, 1e-12, equal_nan=True)
 
     def weight_by_query(self, queries: Queries) -> np.ndarray | None:
-        """The weight of each query in the mean; None if all count the same."""
+        """Return the weight of each query in the mean; None if all count the same."""
         weight = queries.weight_by_query
         if self.query_weights == "rows":
             return np.diff(queries.ptr) * (1.0 if weight is None else weight)
         return None if self.query_weights == "ignore" else weight
 
     def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
-        """Over the queries that are not skipped: the weighted sum of their values, and the sum of their weights."""
+        """Return the weighted sum of the values of queries that are not skipped, and the sum of their weights."""
         if weight is None:
             weight = np.ones(len(values))
         counted = ~np.isnan(values)
@@ -253,7 +253,7 @@ class Metric(Extensible, abc.ABC):
         return float((values[counted] * factor[counted]).sum()), float(weight[counted].sum())
 
     def average(self, total: float, weight: float) -> float:
-        """The mean over queries from :meth:`sums`. For a data set in parts, add up the sums of the parts first."""
+        """Return the mean over queries from :meth:`sums`. For a data set in parts, add up their sums first."""
         require(
             weight > 0,
             f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; give empty a "
@@ -262,11 +262,11 @@ class Metric(Extensible, abc.ABC):
         return total / weight
 
     def _with(self, **values: Any) -> "Metric":
-        """A copy with other values of goal or conventions, which do not count as written."""
+        """Return a copy with other values of goal or conventions, which do not count as written."""
         return replace(self, _written=self._written, **values)
 
     def with_convention(self, library: str) -> "Metric":
-        """This metric with the conventions of a library, except for the options that were written."""
+        """Return this metric with the conventions of a library, except for the options that were written."""
         there = f"conventions of {self.name}: {', '.join(sorted(self.conventions)) or 'none'}"
         known = isinstance(library, str) and library in self.conventions
         require(known, f"{self.name} has no convention {shown(library)}; {there}")
@@ -276,9 +276,9 @@ class Metric(Extensible, abc.ABC):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """Names of the parameters that stand in brackets."""
+        """Return the names of the parameters that stand in brackets."""
         return tuple(f.name for f in fields(cls) if f.name not in ("_written", "k", "goal"))
 
     def settings(self) -> dict[str, Any]:
-        """Parameters by name."""
+        """Return the parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "_written"}

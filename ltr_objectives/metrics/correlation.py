@@ -12,7 +12,7 @@ from ltr_objectives.queries import Queries
 
 
 def in_runs(queries: Queries, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of each query in descending order of ``numbers``, and where in them each run of equal ones starts."""
+    """Return the rows of each query in descending order of ``numbers``, and the start of each run of equal ones."""
     query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
     rows = np.lexsort((-numbers, query))
     found = numbers[rows]
@@ -49,7 +49,7 @@ class Spearman(Metric, text="spearman"):
         """Accept all labels."""
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
-        """The labels; ``_layers`` replaces them by what depends on the other labels of the query."""
+        """Return the labels; ``_layers`` replaces them by what depends on the other labels of the query."""
         return labels
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:

@@ -42,14 +42,14 @@ def _read_table(argument: str, value: object, names: tuple[str, ...], each: str,
 
 
 def gain_limit(gain: str | tuple[float, ...]) -> float | None:
-    """The largest label with a gain; None without a limit."""
+    """Return the largest label with a gain; None without a limit."""
     if gain == "exp":
         return LARGEST_EXPONENT
     return None if gain == "linear" else float(len(gain) - 1)
 
 
 def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
-    """Gain of each label: ``2^y - 1``, ``y`` or the table's entry."""
+    """Return the gain of each label: ``2^y - 1``, ``y`` or the table's entry."""
     if isinstance(gain, str):
         return np.exp2(labels) - 1.0 if gain == "exp" else labels
     index = labels.astype(np.int64)
@@ -61,7 +61,7 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
 
 
 def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.ndarray:
-    """Discount of each 1-based rank: ``1/log2(1+d)``, ``1/max(1,log2(d))``, ``1/d`` or the table's entry, 0 beyond."""
+    """Return the discount of 1-based ranks: ``1/log2(1+d)``, ``1/max(1,log2(d))``, ``1/d`` or the table's, 0 beyond."""
     if discount == "log2-rank":
         return 1.0 / np.maximum(1.0, np.log2(ranks))
     if isinstance(discount, str):
@@ -71,12 +71,12 @@ def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.n
 
 
 def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
-    """1 if the label is above ``threshold``, else 0."""
+    """Return 1 if the label is above ``threshold``, else 0."""
     return (labels > threshold).astype(np.float64)
 
 
 def reciprocal(values: np.ndarray, least: float = 0.0) -> np.ndarray:
-    """``1 / value``, or 0 for a value of at most ``least``."""
+    """Return ``1 / value``, or 0 for a value of at most ``least``."""
     return np.divide(1.0, values, out=np.zeros(len(values)), where=values > least)
 
 
@@ -90,7 +90,7 @@ def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") ->
 
 
 def best_sums(queries: Queries, values: np.ndarray, discount: np.ndarray) -> np.ndarray:
-    """``sum_d discount[d] values[order[d]]`` of each query in descending order of ``values``.
+    """Return ``sum_d discount[d] values[order[d]]`` of each query in descending order of ``values``.
 
     In parts of whole queries, because new memory for all rows costs more than the sums.
     """

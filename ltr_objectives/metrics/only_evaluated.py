@@ -44,15 +44,15 @@ class RowError:
         return with_goal(self.name, self.goal)
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
-        """The error of the rows of each query; NaN if their weights are all 0."""
+        """Return the error of the rows of each query; NaN if their weights are all 0."""
         return self._error(queries, scores, queries.ptr[:-1])
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        """The error of all rows."""
+        """Return the error of all rows."""
         return float(self._error(queries, scores, np.zeros(1, np.int64))[0])
 
     def _error(self, queries: Queries, scores: ArrayLike, starts: np.ndarray) -> np.ndarray:
-        """The error of the rows from each start up to the next."""
+        """Return the error of the rows from each start up to the next."""
         power = POWERS[self.name]
         error = np.abs(queries.check_scores(scores).values - queries.of(self.goal).labels) ** power
         weight = np.ones(queries.rows) if queries.weight_by_row is None else queries.weight_by_row

@@ -42,7 +42,7 @@ class WeightedSum(Metric):
         return tuple(dict.fromkeys(goal for part in self.parts for goal in part.goals))
 
     def of_parts(self, value: Callable[[Metric], Any]) -> Any:
-        """The weighted sum of the ``value`` of each part."""
+        """Return the weighted sum of the ``value`` of each part."""
         return sum(weight * value(part) for weight, part in zip(self.weights, self.parts, strict=True))
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ class WeightedSum(Metric):
 
 
 def own_metric(written: str) -> str | None:
-    """The name of our metric in a text, in small letters, the first of a sum; None if one of them is not ours.
+    """Return the name of our metric in a text, in small letters, the first of a sum; None if one is not ours.
 
     >>> own_metric("NDCG@10[revenue]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
     ('ndcg', None, None)
@@ -82,7 +82,7 @@ def own_metric(written: str) -> str | None:
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """The metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
+    """Return the metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
 
     As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
 
@@ -134,7 +134,7 @@ def read_metric(metric: str | Metric | None, convention: str | None, named: Mapp
 def get_metrics(
     metrics: Iterable[str | Metric], convention: str | None = None, find: Callable[..., Metric] = get_metric
 ) -> tuple[Metric, ...]:
-    """:func:`get_metric` of each. Their names must differ, because they are the keys of the results."""
+    """Return :func:`get_metric` of each. Their names must differ, because they are the keys of the results."""
     found = tuple(find(metric, convention) for metric in metrics)
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
@@ -147,7 +147,7 @@ def get_metrics(
 
 
 def metric_to_learn(metric: str | Metric) -> Metric:
-    """The metric of an objective, which reads the labels of the objective."""
+    """Return the metric of an objective, which reads the labels of the objective."""
     found = get_metric(metric)
     require(
         not isinstance(found, WeightedSum),

@@ -92,7 +92,7 @@ class Objective(Extensible, abc.ABC):
         return read_objective(text) if language.is_one(text) else None
 
     def _text(self) -> str:
-        """The name and the parameters that differ from their defaults."""
+        """Return the name and the parameters that differ from their defaults."""
         if self.named.get(self.name) is not type(self):
             return ""
         preset = {"preset": value} if (value := getattr(self, "preset", None)) else {}
@@ -110,15 +110,15 @@ class Objective(Extensible, abc.ABC):
         """
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Gradient and Hessian of one query in plain NumPy, without noise, for :func:`ltr_objectives.check_objective`.
+        """Return gradient and Hessian of one query in plain NumPy for :func:`ltr_objectives.check_objective`.
 
-        If :meth:`without_noise` is None, they are the expected values, for lists of at most 5 documents. The default is
-        None: there is :meth:`reference_loss` alone.
+        They are without noise; if :meth:`without_noise` is None, the expected values, for lists of at most 5 documents.
+        None, the default, leaves :meth:`reference_loss` alone.
         """
         return None
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        """The loss of one query in plain NumPy, without noise; None if the gradient is not that of a loss.
+        """Return the loss of one query in plain NumPy, without noise; None if the gradient is not that of a loss.
 
         Weights that depend on the ranking count as constants, so its derivative is the gradient as long as the ranking
         stays the same. Scores may be complex: the tests take its derivative by complex steps.
@@ -141,34 +141,34 @@ class Objective(Extensible, abc.ABC):
         return str(getattr(self, "hessian", "exact"))
 
     def without_noise(self) -> "Objective | None":
-        """This objective without its randomness, by ``noise=None`` and ``partners=None``; None if always random."""
+        """Return this objective without randomness, by ``noise=None`` and ``partners=None``; None if always random."""
         if not self.facts.random:
             return self
         changed: dict[str, Any] = {name: None for name in ("noise", "partners") if name in self.parameters()}
         return replace(self, **changed) if changed else None
 
     def worth(self, queries: Queries) -> np.ndarray:
-        """A number a row: documents of equal worth are equally relevant, and a query of such has zero gradient.
+        """Return a number a row: documents of equal worth are equally relevant, and queries of such have zero gradient.
 
         With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """
         return queries.labels
 
     def visits(self, queries: Queries) -> float:
-        """The number of pairs of the longest list that a gradient visits; 0 if its time is not that of pairs."""
+        """Return how many pairs of the longest list a gradient visits; 0 if its time is not that of pairs."""
         return 0.0
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
-        """The factor of each row's gradient and Hessian; None is 1 for all."""
+        """Return the factor of each row's gradient and Hessian; None is 1 for all."""
         return queries.weight_by_row
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """Names of the parameters, in order."""
+        """Return the names of the parameters, in order."""
         return tuple(f.name for f in fields(cls) if f.init)
 
     def settings(self) -> dict[str, Any]:
-        """Parameters by name, with every default and preset filled in."""
+        """Return the parameters by name, with every default and preset filled in."""
         return {name: getattr(self, name) for name in self.parameters()}
 
     def compute(
@@ -199,7 +199,7 @@ class Objective(Extensible, abc.ABC):
         return result
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:
-        """Gradient and Hessian of a call, times ``factor``; ``call.grad`` and ``call.hess`` hold zeros again."""
+        """Compute a call's gradient and Hessian times ``factor``; ``call.grad`` and ``call.hess`` are zeros again."""
         returned = self.fill(call)
         require(returned is None, f"{type(self).__name__}.fill must write call.grad and call.hess and return nothing")
         return call._finish(self.policy, self.row_weight(call.queries), factor)
@@ -226,7 +226,7 @@ class Objective(Extensible, abc.ABC):
         iteration: int = 0,
         n_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the loss with respect to each row's score.
+        """Compute gradient and Hessian of the loss with respect to each row's score.
 
         Parameters
         ----------

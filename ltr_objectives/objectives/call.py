@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
     @classmethod
     def at(cls, queries: Queries, scores: np.ndarray, iteration: int = 0) -> "Call":
-        """A call at these scores, of all queries and with new arrays."""
+        """Return a call at these scores, of all queries and with new arrays."""
         grad, hess = np.zeros((2, queries.rows))
         return cls(queries, scores, grad, hess, np.zeros(len(queries), np.bool_), iteration)
 
@@ -72,11 +72,11 @@ class Call(NamedTuple):
         run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess, self.skip)), self.n_threads)
 
     def rng(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Rng:
-        """The random numbers of this iteration."""
+        """Return the random numbers of this iteration."""
         return Rng(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
     def key(self, seed: int, own: np.uint64) -> np.uint64:
-        """The key of random numbers for this iteration and path; ``own`` identifies the kind of draw."""
+        """Return the key of random numbers for this iteration and path; ``own`` identifies the kind of draw."""
         key = np.uint64(stream(np.uint64(seed), np.uint64(self.iteration), own))
         for level, part in enumerate(self.path, 1):
             key = np.uint64(stream(key, np.uint64(level), np.uint64(part))) if part else key

@@ -24,14 +24,14 @@ class Member(NamedTuple):
     number: int = 0  # among the members
 
     def on(self, queries: Queries, compute: Callable[[Objective, Queries], T]) -> T:
-        """``compute(objective, queries)`` on the labels of the goal, which errors name."""
+        """Return ``compute(objective, queries)`` on the labels of the goal, which errors name."""
         try:
             return compute(self.objective, queries.of(self.goal))
         except LTRError as error:
             raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
 
     def result(self, call: Call) -> Arrays:
-        """Gradient and Hessian without the factor."""
+        """Compute gradient and Hessian without the factor."""
 
         def compute(objective: Objective, queries: Queries) -> Arrays:
             objective._check_clicks(queries)
@@ -50,10 +50,10 @@ class Composite(Objective):
 
     @abc.abstractmethod
     def with_members(self, *objectives: Objective) -> Objective:
-        """This objective with other objectives inside."""
+        """Return this objective with other objectives inside."""
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
-        """The members with their factors in the gradient."""
+        """Return the members with their factors in the gradient."""
         return self.members
 
     @property
@@ -71,7 +71,7 @@ class Composite(Objective):
         return self.with_members(*known) if len(known) == len(quiet) else None
 
     def whole(self) -> Objective:
-        """This objective on all queries, if it takes a random share of them."""
+        """Return this objective on all queries, if it takes a random share of them."""
         return self.with_members(*(whole(member.objective) for member in self.members))
 
     def worth(self, queries: Queries) -> np.ndarray:

@@ -23,7 +23,7 @@ class ListNet(Objective, text="listnet"):
 
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
 
-    with gradient :math:`T \rho - P` and second derivative :math:`T \rho (1 - \rho)`, where :math:`T` is the sum of
+    with gradient :math:`T \rho - P` and second derivative :math:`T \rho (1 - \rho)`, with :math:`T` the sum of
     :math:`P`, 1 by default. The absolute gradients of a query add up to at most :math:`2 T`, and so do its Hessians.
     Hessians are about T/n a document, so keep ``min_child_weight`` small.
 

@@ -160,7 +160,7 @@ def _labels_for(part: Member, queries: Queries) -> Any:
 
 
 def get_objective(objective: str | Objective) -> Objective:
-    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
+    """Read an objective: ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
 
     Parts of a sum may have weights, and goals at their end, whose labels they read: see
     :class:`ltr_objectives.Mixture`.
@@ -195,5 +195,5 @@ def _read_part(objective: str | Objective) -> tuple[Objective, str | None]:
 
 
 def on_goal(objective: Objective, goal: str | None) -> Objective:
-    """The objective on the labels of a goal."""
+    """Return the objective on the labels of a goal."""
     return objective if goal is None else Mixture([objective], labels=[goal], normalize=False)

@@ -29,5 +29,5 @@ class NDCGObjective(GainObjective):
     k: int | None = None
 
     def terms(self, queries: Queries) -> Terms:
-        """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""
+        """Return the terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""
         return NDCG(self.k, gain_type=self.gain).terms(queries)

@@ -9,14 +9,14 @@ from ltr_objectives.metrics.base import Metric
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)), for numbers of any size."""
+    """Compute 1 / (1 + exp(-x)), for numbers of any size."""
     x = np.asarray(x)
     e = np.exp(np.where(x.real > 0, -x, x))  # never above 1
     return np.where(x.real > 0, 1.0 / (1.0 + e), e / (1.0 + e))
 
 
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x)), for numbers of any size."""
+    """Compute log(1 + exp(x)), for numbers of any size."""
     x = np.asarray(x)
     e = np.exp(np.where(x.real > 0, -x, x))
     small = e - e**2 / 2.0 + e**3 / 3.0  # the logarithm of a complex number near 1 loses all digits
@@ -24,13 +24,13 @@ def softplus(x: Any) -> Any:
 
 
 def log_sum_exp(x: np.ndarray) -> Any:
-    """log(sum(exp(x))), for numbers of any size."""
+    """Compute log(sum(exp(x))), for numbers of any size."""
     top = x[np.argmax(x.real)]
     return top + np.log(np.sum(np.exp(x - top)))
 
 
 def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | None = None) -> np.ndarray:
-    """Gains over the ideal DCG@k; all 0 if all are equal."""
+    """Return the gains over the ideal DCG@k; all 0 if all are equal."""
     found = np.array(gains.apply_gain(gain, labels), float)
     if len(set(found)) < 2:
         return np.zeros(len(found))
@@ -39,7 +39,7 @@ def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | 
 
 
 def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """The documents of a list that count, in rank order: half the first ranks, half the most relevant of the others."""
+    """Return the documents that count, in rank order: half the first ranks, half the most relevant of the others."""
     order = np.argsort(-scores, kind="stable")
     if len(order) <= most:
         return order

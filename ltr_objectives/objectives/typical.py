@@ -24,7 +24,7 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
     The random scores go to the documents of a query by label, not by row. So an objective without noise has the same
     values, up to rounding, whatever the order of the rows in a query, unless rows of equal labels have other weights.
     """
-    objective = whole(objective)  # the queries of one draw would say less
+    objective = whole(objective)  # all queries, not those of one draw
 
     def measure() -> Typical:
         normal, scores = np.empty(queries.rows), np.empty(queries.rows)
