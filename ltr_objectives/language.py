@@ -10,10 +10,12 @@ Every sign is read once, so that the longest text takes milliseconds. Classes ar
 """
 
 import ast
-import numbers
 import re
 from typing import Any
 
+import numpy as np
+
+from ltr_objectives.checks import is_number
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.goals import split_goal
 
@@ -87,12 +89,10 @@ def _plain(value: Any) -> Any:
     """Return the value; equal numbers as one of them, such as 3 and 3.0."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
-    if isinstance(value, bool) or not isinstance(value, numbers.Number):
+    if not is_number(value):
         return value
-    if isinstance(value, numbers.Integral) and abs(int(value)) < 2**64:  # a seed
-        return int(value)
-    number = float(value)  # type: ignore[arg-type]  # a metric has no complex options
-    return int(number) if abs(number) < 1e15 and number.is_integer() else number
+    number, most = (float(value), 1e15) if isinstance(value, float | np.floating) else (int(value), 2**64)  # a seed
+    return int(number) if number == int(number) and abs(number) < most else float(number)
 
 
 def split_list(text: str) -> list[str]:
