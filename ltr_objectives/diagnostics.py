@@ -105,9 +105,8 @@ class Report:
         return "\n".join([self.objective, *(f"{name:22} {value}" for name, value in lines)])
 
 
-def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarray:
-    found: np.ndarray = ufunc.reduceat(values, queries.ptr[:-1], axis=-1)
-    return found
+def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> Any:
+    return ufunc.reduceat(values, queries.ptr[:-1], axis=-1)
 
 
 def _differ(values: np.ndarray, queries: Queries) -> np.ndarray:

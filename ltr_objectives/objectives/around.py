@@ -158,8 +158,7 @@ class Subsample(Wrapper):
         return facts._replace(random=self.queries < 1 or facts.random)
 
     def without_noise(self) -> Objective | None:
-        quiet: Objective | None = self.objective.without_noise()
-        return quiet
+        return self.members[0].objective.without_noise()
 
     def whole(self) -> Objective:
         return whole(self.objective)
