@@ -70,7 +70,7 @@ def evaluate_items(
     {'items@2': 3.0, 'coverage@2': 0.75, 'novelty@2': 1.0}
     """
     ids = ids_of(item, "item")
-    k = check_integer("k", k, least=1)
+    k = check_integer("k", k)
     queries = Queries(np.zeros(len(to_numpy(scores, "scores"))) if labels is None else labels, group, qid=qid)
     check_rows("item", ids, queries.rows)
     s = queries.check_scores(scores).values

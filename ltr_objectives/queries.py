@@ -165,7 +165,7 @@ class Queries:
     Parameters
     ----------
     labels : array of shape (rows,), or mapping of goals to such arrays
-        Relevance, finite. The first array of a mapping, such as ``{"relevance": y, "revenue": r}``, holds the default
+        Relevance, finite. The first array of a mapping, such as ``{"relevance": y, "revenue": r}``, has the default
         labels, which an objective or metric without a goal reads. Its key may be None.
     group : array of shape (queries,), optional
         Group sizes, in the order of the rows. Pass either this or ``qid``.
@@ -334,7 +334,7 @@ class Queries:
             return np.zeros(self.rows), np.zeros(self.rows)
 
     def _give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
-        """Return two arrays to the pool. They must hold zeros again; after an error, do not return them."""
+        """Return two arrays to the pool. They must be zeros again; after an error, do not return them."""
         if not self._zeros:
             self._zeros.append((first, second))
 

@@ -28,7 +28,7 @@ def objective_names() -> tuple[str, ...]:
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return the names of all metrics; :func:`evaluate` also takes "rmse", "mae" and "first", of which less is better.
+    """Return the names of all metrics; :func:`evaluate` also takes "rmse", "mae" and "first" (lower is better).
 
     >>> "ndcg" in metric_names()
     True

@@ -89,13 +89,13 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None, longe
     On random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with
     ``reference``, and on short ones with differences of ``reference_loss``; the class needs one of them. With noise
     that vanishes they must be those without noise. They may not depend on the number of threads, on other lists, or on
-    the order of rows whose scores differ, and they depend on the iteration if and only if its facts say ``random``.
+    the order of rows whose scores differ, and they depend on the iteration if and only if its facts have ``random``.
     Hessians must not be negative, and the gradient must raise better documents. A constant added to all scores must
-    change nothing, unless its facts say ``shift_invariant=False``. The gradient of a list then adds up to 0, unless
-    they say ``balanced=False``. Call it in a test of an objective of your own.
+    change nothing, unless its facts have ``shift_invariant=False``. The gradient of a list then adds up to 0, unless
+    they have ``balanced=False``. Call it in a test of an objective of your own.
 
-    Without ``reference`` the Hessian is compared only if the facts say ``hessian_kind="exact"`` or "bound", and of long
-    lists only the slope along the gradient. A mistake that ``reference`` or ``reference_loss`` shares is not seen.
+    Without ``reference`` the Hessian is compared only if the facts have ``hessian_kind="exact"`` or "bound", and of
+    long lists only the slope along the gradient. A mistake that ``reference`` or ``reference_loss`` shares is not seen.
 
     Parameters
     ----------
@@ -296,15 +296,15 @@ def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, 
     share = 1e-3 if short else 0.05  # a loss that stops at a tolerance, as NeuralNDCG does, has jumps
     close = (np.abs(slopes - expected) <= share * np.abs(expected).max() + 1e-6).any(axis=0)
     case, along = _of(objective, scores, labels), "the gradient" if short else "along the gradient the slope"
-    but = f"but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill"
-    require(close.all(), f"{case} {along} is {expected.tolist()}, {but}")
+    otherwise = f"but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill"
+    require(close.all(), f"{case} {along} is {expected.tolist()}, {otherwise}")
     kind = objective.facts.hessian_kind
     if short and kind != "estimate":
         curves = (above - 2 * loss(scores) + below) / sizes**2
         beyond = np.abs(curves - hess) if kind == "exact" else curves - hess
         good = (beyond <= 1e-2 * np.abs(hess).max() + 1e-4).any(axis=0).all()
-        but = f"but the curvature of reference_loss {curves[0].tolist()}; correct fill, or hessian_kind in facts"
-        require(good, f"{case} the Hessian is {hess.tolist()} and hessian_kind={kind!r}, {but}")
+        otherwise = f"but the curvature of reference_loss {curves[0].tolist()}; correct fill, or hessian_kind in facts"
+        require(good, f"{case} the Hessian is {hess.tolist()} and hessian_kind={kind!r}, {otherwise}")
 
 
 def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> None:

@@ -122,8 +122,8 @@ def read_metric(metric: str | Metric | None, convention: str | None, named: Mapp
     name, settings, k = split
     require(
         name in named or name not in ONLY_EVALUATED,
-        f"less {name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a ranking "
-        "metric, such as 'ndcg@10', or a metric of the library itself",
+        f"lower {name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
+        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
     )
     made = find_class(named, name, "metric")
     values = read_values(split_list(settings), metric, name, made.options()) | ({} if k is None else {"k": k})

@@ -1,6 +1,6 @@
 r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of soft ranks, which are sums of logistic functions.
 
-Let :math:`p_{ij}` be the chance that j beats i, and :math:`c_i` the derivative of the loss by the soft rank of i. Each
+:math:`p_{ij}` is the chance that j beats i, and :math:`c_i` the derivative of the loss by the soft rank of i. Each
 pair adds :math:`\alpha c_i p_{ij} (1 - p_{ij})` to the gradient of j and subtracts it from that of i. It adds
 :math:`\alpha` times the absolute value of that to both Hessians, because
 :math:`|d^2 p / ds^2| \le \alpha^2 p (1 - p)`. The curvature of :math:`-1 / \log` and :math:`-1 / x` is left out,
@@ -8,7 +8,7 @@ because it is negative.
 
 Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and :math:`O(n)`
 memory. With :math:`E = e^{\alpha (s - s_{max})}` the chance is :math:`E_j / (E_i + E_j)`, so that one exponential a
-document serves all its pairs. If scores span more than the exponential can hold, each pair takes its own exponential.
+document serves all its pairs. If scores span more than the exponential does, each pair takes its own exponential.
 """
 
 import abc

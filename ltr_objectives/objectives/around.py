@@ -40,7 +40,7 @@ class Wrapper(Composite):
         return 1.0
 
     def after(self, call: Call) -> None:
-        """Change gradient and Hessian of the wrapped objective, which ``call.grad`` and ``call.hess`` hold."""
+        """Change ``call.grad`` and ``call.hess``, the gradient and Hessian of the wrapped objective."""
 
     @property
     def facts(self) -> Facts:
@@ -179,9 +179,8 @@ class Langevin(Wrapper):
     .. math:: g_i' = g_i + \gamma h_i s_i + \sqrt{2 T / \eta}\; \xi_i, \quad h_i' = h_i
 
     with the objective's gradient :math:`g` and Hessian :math:`h`, scores :math:`s`, and independent standard normal
-    :math:`\xi`. Let :math:`h = 1`, and let trees fit every row. Then boosting with learning rate :math:`\eta` is the
-    Langevin step :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local
-    minima.
+    :math:`\xi`. If :math:`h = 1` and trees fit every row, boosting with learning rate :math:`\eta` is the Langevin step
+    :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
 
     In CatBoost prefer its own Langevin boosting, which works with every objective of this package: ``langevin=True``,
     ``diffusion_temperature`` = 1 / T, ``model_shrink_rate`` = :math:`\gamma` and ``leaf_estimation_method="Gradient"``,

@@ -54,7 +54,7 @@ class Facts(NamedTuple):
 class Objective(Extensible, abc.ABC):
     """A ranking loss for gradient-boosted trees.
 
-    An objective holds parameters only. It can be pickled, hashed, compared and used for many trainings at once. The
+    An objective has parameters only. It can be pickled, hashed, compared and used for many trainings at once. The
     same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
@@ -104,7 +104,7 @@ class Objective(Extensible, abc.ABC):
 
     @abc.abstractmethod
     def fill(self, call: Call) -> None:
-        """Write ``call.grad`` and ``call.hess``, which hold zeros; do not keep them after the call.
+        """Write ``call.grad`` and ``call.hess``, which are zeros; do not keep them after the call.
 
         The base class applies the Hessian policy and the weights afterwards.
         """

@@ -85,7 +85,7 @@ class Call(NamedTuple):
     def _finish(self, policy: str, weight: np.ndarray | None, factor: float = 1.0) -> Arrays:
         """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.
 
-        They are zero in the queries of ``skip``. ``grad`` and ``hess`` hold zeros afterwards.
+        They are zero in the queries of ``skip``. ``grad`` and ``hess`` are zeros afterwards.
         """
         dtype = self.dtype
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
