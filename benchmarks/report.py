@@ -13,8 +13,8 @@ from typer import Option, echo
 from benchmarks.cells import write_whole
 from benchmarks.figures import lead_dots
 from benchmarks.figures import write as draw
+from benchmarks.lead import CHOICES, against_markdown, by_objective, lead, objectives_markdown, on_vali, over_seeds
 from benchmarks.lead import against as beside
-from benchmarks.lead import against_markdown, by_objective, lead, objectives_markdown, on_vali, over_seeds
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.provenance import provenance
 from benchmarks.publish import pipe_table
@@ -93,9 +93,11 @@ def report(
         if (path := Path(folder) / "chosen.csv").exists():
             for key, part in pd.read_csv(path).groupby(["data", "library", "label", "metric"], sort=False):
                 defaults[key] = part["params"].str.contains("settings=defaults", na=False).to_numpy()
-        for key, part in long[long["data"] != POOLED].groupby(["data", "library", "objective", "metric"], sort=False):
-            require(key not in parts.setdefault(kind, {}), f"two studies of one kind have {', '.join(key)}")
-            parts[kind][key] = part.sort_values("query")["value"].to_numpy()
+        trained = long[(long["data"] != POOLED) & (long["library"] != "")]  # without the constant scores
+        for key, part in trained.groupby(["data", "library", "objective", "metric"], sort=False):
+            found = parts.setdefault(kind, {})
+            require(key[2] in CHOICES or key not in found, f"two studies of one kind have {', '.join(key)}")
+            found.setdefault(key, part.sort_values("query")["value"].to_numpy())  # choices are those of the first study
     out.mkdir(parents=True, exist_ok=True)
     if against:
         table = beside(against, parts)
