@@ -30,8 +30,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.pairs import pair_kernel, row_of
+from ltr_objectives.kernels.pairs import Batch, Plan, pair_kernel, pairs_of_one
 from ltr_objectives.kernels.rankings import draws_of
+from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
 from ltr_objectives.kernels.sorting import sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
@@ -41,103 +42,90 @@ TOP_BATCH = 256  # draws at a time if only the top ranks of each are read
 ROUNDING = 1e-13  # a sum of equal numbers, subtracted from itself in another order, leaves less
 
 
-class Slots(NamedTuple):
-    """One list by slot, and the weights of a batch of draws; D of draw k begins at k times the length of the list."""
+class Scratch(NamedTuple):
+    """The rankings of a batch, and one list by slot with the weights of its pairs, summed over the draws.
 
+    Draw k begins at k times ``plan.stride`` in ``orders`` and ``before``, and at k times the list's length in ``D``.
+    """
+
+    orders: np.ndarray  # by draw and rank: the document; later its slot if only top ranks are read
+    before: np.ndarray  # by draw and rank: where ``orders`` has the same document in an earlier draw, or -1
+    top: np.ndarray  # by rank: the scaled discount, if only top ranks are read
+    E_by_row: np.ndarray
+    slot: np.ndarray  # by document
+    document: np.ndarray  # by slot; this and all below
+    last: np.ndarray  # where ``orders`` has the document in the last draw that ranks it at the top, or -1
     s: np.ndarray
     E: np.ndarray
     g: np.ndarray
-    D: np.ndarray
-    T: np.ndarray  # summed over the draws; of scaled discounts if only top ranks are read
-    weight: np.ndarray  # of the pairs with one document, without the gains, summed over the draws
+    D: np.ndarray  # of each draw
+    T: np.ndarray  # of all draws; a sum of scaled discounts if only top ranks are read
+    weight: np.ndarray  # of the pairs with one document, without the gains
     beyond: np.ndarray  # 0 if a draw of the batch ranks the document within the truncation, else 1
-    top: np.ndarray  # by rank: the scaled discount, if only top ranks are read
     lam: np.ndarray
     hes: np.ndarray
 
 
-class Orders(NamedTuple):
-    """The rankings of a batch; in ``orders`` and ``before``, draw k begins at k times ``Batch.width``."""
-
-    orders: np.ndarray  # by draw and rank: the document; later its slot if only top ranks are read
-    E_by_row: np.ndarray
-    by_slot: np.ndarray  # the document
-    slot: np.ndarray  # by document
-    before: np.ndarray  # by draw and rank: where ``orders`` has the same document in an earlier draw, or -1
-    last: np.ndarray  # where ``orders`` has the document in the last draw that ranks it at the top, or -1
-    top: int  # how many top ranks of each draw are read; 0 for all
-    width: int  # the least power of two that is not below ``top``
-    r: Slots
-
-
 @kernel
-def _filled_up(draws):
-    """The draws of a batch together with the draws of weight 0 that fill it up."""
-    return 1 + (min(draws, BATCH) + TOGETHER - 2) // TOGETHER * TOGETHER
-
-
-@kernel
-def _space(n, layers, pairs, rng):
-    """Space for lists of up to n documents."""
-    draws, top, width, ranks = draws_of(rng), 0, 1, pairs.truncation
-    if draws > 1 and layers[0].kind == LINEAR and ranks <= n // 4 and layers[0].discount[ranks] == 0.0:
-        top = ranks
-        while width < top:
-            width *= 2
-    entries = width * min(draws, TOP_BATCH) if top > 0 else 0
-    r = Slots(
-        np.empty(n), np.empty(n), np.empty(n), np.empty(n * _filled_up(draws)), np.empty(n), np.empty(n),
-        np.empty(n), np.empty(top), np.empty(n), np.empty(n),
-    )  # fmt: skip
-    return Orders(
-        np.empty(max(n * min(draws, BATCH), n + entries), np.int64), np.empty(n), np.empty(n, np.int64),
-        np.empty(n, np.int64), np.empty(entries, np.int64), np.empty(n, np.int64), top, width, r,
-    )  # fmt: skip
-
-
-@kernel
-def _draws_at_once(n, layers, pairs, r):
-    """All draws of a batch, if pairs of two documents beyond the truncation have the weight 0 anyway, else one draw."""
-    alike = True
+def _plan(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
+    """Decide how many draws are taken together, and how many of their ranks are read."""
+    m, draws, apart = pairs.truncation, draws_of(rng), False
     for terms in layers:
-        alike &= pairs.truncation >= n or terms.discount[pairs.truncation] == 0.0
-    if not alike:
-        return 1, n, False
-    return (TOP_BATCH, r.width, True) if 0 < r.top <= n // 4 else (BATCH, n, False)
+        apart |= m < n and terms.discount[m] > 0.0
+    if apart:  # two documents that a draw ranks beyond the truncation have a weight, but are no pair of that draw
+        return Plan(1, n, n)
+    if draws == 1 or layers[0].kind != LINEAR or m > n // 4:
+        return Plan(BATCH, n, n)
+    stride = 1
+    while stride < m:
+        stride *= 2
+    return Plan(TOP_BATCH, m, stride)
+
+
+@kernel
+def _scratch(longest, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
+    """Return scratch for lists of up to ``longest`` documents. If any list reads top ranks only, the longest does."""
+    plan, draws = _plan(longest, layers, pairs, rng), draws_of(rng)
+    n, whole = longest, longest * min(draws, BATCH)
+    heads = plan.stride * min(draws, plan.draws) if plan.top < longest else 0
+    return Scratch(
+        np.empty(max(whole, n + heads), np.int64), np.empty(heads, np.int64), np.empty(plan.top), np.empty(n),
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n),
+        np.empty(whole + (TOGETHER - 1) * n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+    )  # fmt: skip
 
 
 @inlined_kernel
-def _take(i, at, gain, s, space):
+def _take(i, at, gain, s, r: Scratch):
     """Write document i into the slot ``at``."""
-    r = space.r
-    space.slot[i] = at
-    r.g[at], r.s[at], r.E[at] = gain[i], s[i], space.E_by_row[i]
+    r.slot[i] = at
+    r.g[at], r.s[at], r.E[at] = gain[i], s[i], r.E_by_row[i]
 
 
 @inlined_kernel
-def _take_by_gain(batch, s, terms, pairs, space):
-    """Write the list by slot, in descending order of gain."""
-    n, a, r = batch.n, batch.first, space.r
+def _take_by_gain(batch: Batch, s, terms: Terms, pairs: Pairs, r: Scratch):
+    """Write the list by slot, in descending order of gain, and clear its sums."""
+    n, a = batch.n, batch.first
     gain, by_label, ascents = terms.gain[a : a + n], pairs.by_label[a : a + n], 0
     for at in range(n):
-        _take(np.uint64(by_label[at]), at, gain, s, space)
+        _take(np.uint64(by_label[at]), at, gain, s, r)
         ascents += at > 0 and r.g[at] > r.g[at - 1]
     if ascents > 0:  # a gain need not grow with the label
         for at in range(n):
-            space.by_slot[at] = by_label[at]
-        sort_descending(r.g, space.by_slot, r.T, space.last, n)
+            r.document[at] = by_label[at]
+        sort_descending(r.g, r.document, r.T, r.last, n)
         for at in range(n):
-            _take(np.uint64(space.by_slot[at]), at, gain, s, space)
+            _take(np.uint64(r.document[at]), at, gain, s, r)
     r.lam[:n], r.hes[:n], r.T[:n], r.beyond[:n] = 0.0, 0.0, 0.0, 1.0 if pairs.truncation < n else 0.0
 
 
 @inlined_kernel
-def _fill(k, terms, batch, pairs, rng, space):
+def _take_draw(k, terms: Terms, batch: Batch, pairs: Pairs, rng: Rng | None, r: Scratch):
     """Write D of draw k and add its T; if there is no noise, write T + D into D, and T - D into T."""
-    n, r, scale, count, sum_ = batch.n, space.r, terms.scale[batch.q], 0.5, 0.0
-    order, D, T = space.orders[k * n : (k + 1) * n], r.D[k * n : (k + 1) * n], r.T
+    n, scale, count, sum_ = batch.n, terms.scale[batch.q], 0.5, 0.0
+    order, D, T = r.orders[k * n : (k + 1) * n], r.D[k * n : (k + 1) * n], r.T
     for d in range(n):
-        at, w = np.uint64(space.slot[order[d]]), terms.discount[d]
+        at, w = np.uint64(r.slot[order[d]]), terms.discount[d]
         t, x = 0.0, w
         if terms.kind != LINEAR:
             g = r.g[at]
@@ -150,27 +138,36 @@ def _fill(k, terms, batch, pairs, rng, space):
             D[at] = x * scale
             T[at] += t * scale
     for d in range(pairs.truncation if pairs.truncation < n else 0):
-        r.beyond[space.slot[order[d]]] = 0.0
+        r.beyond[r.slot[order[d]]] = 0.0
 
 
 @inlined_kernel
-def _fill_top(terms, batch, space):
-    """Add the top ranks of all draws."""
-    r = space.r
-    space.last[: batch.n] = -1
-    for d in range(space.top):
+def _take_draws(terms: Terms, batch: Batch, pairs: Pairs, rng: Rng | None, r: Scratch):
+    """Take all ranks of all draws, and fill up D by draws of weight 0, because ``_write`` reads TOGETHER at a time."""
+    for k in range(batch.draws):
+        _take_draw(k, terms, batch, pairs, rng, r)
+    if rng is not None:
+        r.D[batch.draws * batch.n : (batch.draws + TOGETHER - 1) * batch.n] = 0.0
+
+
+@inlined_kernel
+def _take_tops(terms: Terms, batch: Batch, r: Scratch):
+    """Take the top ranks of all draws."""
+    top = batch.plan.top
+    r.last[: batch.n] = -1
+    for d in range(top):
         r.top[d] = terms.discount[d] * terms.scale[batch.q]
     for k in range(batch.draws):
-        for d in range(space.top):
-            entry = k * batch.width + d
-            at = space.slot[space.orders[entry]]
-            space.orders[entry], space.before[entry], space.last[at] = at, space.last[at], entry
+        for d in range(top):
+            entry = k * batch.plan.stride + d
+            at = r.slot[r.orders[entry]]
+            r.orders[entry], r.before[entry], r.last[at] = at, r.last[at], entry
             r.T[at] += r.top[d]
             r.beyond[at] = 0.0
 
 
 @inlined
-def _write(i, start, end, n, draws, r):
+def _write(i, start, end, n, draws, r: Scratch):
     """Write the weights of the pairs of i with the slots ``start <= j < end``, summed over all draws."""
     weight, T, Ti, D, Di = r.weight[start:end], r.T[start:end], r.T[i], r.D[start:end], r.D[i]
     for j in range(len(weight)):
@@ -184,54 +181,55 @@ def _write(i, start, end, n, draws, r):
 
 
 @inlined
-def _write_top(i, n, space):
+def _write_by_tops(i, n, plan: Plan, r: Scratch):
     """Write the weights of the pairs of i with all n documents, summed over all draws."""
-    r = space.r
     weight, T, Ti = r.weight[:n], r.T[:n], r.T[i]
     for j in range(len(weight)):
         weight[j] = Ti + T[j]
-    entry = space.last[i]
-    while entry >= 0:
-        begin = entry & -space.width
-        slot, own = space.orders[begin : begin + space.top], r.top[entry - begin]
+    entry = r.last[i]
+    while entry >= 0:  # once a draw that ranks i at the top
+        begin = entry & -plan.stride
+        slot, own = r.orders[begin : begin + plan.top], r.top[entry - begin]
         for d in range(len(slot)):
             weight[np.uint64(slot[d])] -= 2.0 * (own if own < r.top[d] else r.top[d])
-        entry = space.before[entry]
+        entry = r.before[entry]
 
 
 @inlined
-def _one_draw(i, j, how, r):
-    """The weight |D_i - D_j| + T_i + T_j, times the gains."""
+def _of_one_draw(i, j, how, r: Scratch):
+    """Return the weight |D_i - D_j| + T_i + T_j, times the gains."""
     x, y = r.D[i] + r.T[j], r.T[i] + r.D[j]
     x = x if x > y else y
     return (x if x > 0.0 else 0.0) * (r.g[i] - r.g[j])
 
 
 @inlined
-def _one_draw_beyond(i, j, how, r):
-    return _one_draw(i, j, how, r) * r.beyond[j]
+def _of_one_draw_beyond(i, j, how, r: Scratch):
+    """Return the same, but 0 if j is within the truncation."""
+    return _of_one_draw(i, j, how, r) * r.beyond[j]
 
 
 @inlined
-def _all_draws(i, j, how, r):
-    """The written weight without what rounding left, times the gains."""
+def _of_draws(i, j, how, r: Scratch):
+    """Return the written weight without what rounding left, times the gains."""
     m = r.weight[j]
     return (m if m > ROUNDING * (abs(r.T[i]) + abs(r.T[j])) else 0.0) * (r.g[i] - r.g[j])
 
 
 @inlined
-def _all_draws_beyond(i, j, how, r):
-    return _all_draws(i, j, how, r) * r.beyond[j]
+def _of_draws_beyond(i, j, how, r: Scratch):
+    """Return the same, but 0 if a draw ranks j within the truncation."""
+    return _of_draws(i, j, how, r) * r.beyond[j]
 
 
-add_lower, add_lower_sum = row_of(_one_draw, 1), row_of(_all_draws, 1)
-add_higher, add_higher_sum = row_of(_one_draw_beyond, -1), row_of(_all_draws_beyond, -1)
+add_lower, add_lower_of_draws = pairs_of_one(_of_one_draw, 1), pairs_of_one(_of_draws, 1)
+add_higher, add_higher_of_draws = pairs_of_one(_of_one_draw_beyond, -1), pairs_of_one(_of_draws_beyond, -1)
 
 
 @inlined_kernel
-def _add(truncated, rng, batch, space):
+def _add(truncated, rng: Rng | None, batch: Batch, r: Scratch):
     """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
-    n, r, total = batch.n, space.r, 0.0
+    n, by_tops, total = batch.n, batch.plan.top < batch.n, 0.0
     same, lower = 0, 0  # the slots same <= j < lower have the gain of i
     for i in range(n):
         if i == lower:
@@ -244,39 +242,38 @@ def _add(truncated, rng, batch, space):
             total += add_lower(i, lower, n, None, batch, r)
             if truncated:
                 total += add_higher(i, 0, same, None, batch, r)
+            continue
+        if by_tops:
+            _write_by_tops(i, n, batch.plan, r)
         else:
-            if batch.top_only:
-                _write_top(i, n, space)
-            else:
-                _write(i, lower, n, n, _filled_up(batch.draws), r)
-            total += add_lower_sum(i, lower, n, None, batch, r)
-            if truncated:
-                if not batch.top_only:
-                    _write(i, np.int64(0), same, n, _filled_up(batch.draws), r)  # a literal 0 compiles anew
-                total += add_higher_sum(i, 0, same, None, batch, r)
+            _write(i, lower, n, n, batch.draws, r)
+        total += add_lower_of_draws(i, lower, n, None, batch, r)
+        if truncated:
+            if not by_tops:
+                _write(i, np.int64(0), same, n, batch.draws, r)  # a literal 0 compiles anew
+            total += add_higher_of_draws(i, 0, same, None, batch, r)
     return total
 
 
 @inlined_kernel
-def by_gain(batch, s, layers, pairs, rng, space, out):
-    n, a, r, total = batch.n, batch.first, space.r, 0.0
-    grad, hess, slot = out.grad[a : a + n], out.hess[a : a + n], space.slot[:n]
+def by_gain(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None, r: Scratch, out: Out):
+    """Add the pairs of one list for all draws of a batch to ``out``; return the sum of |slope|."""
+    n, a, total = batch.n, batch.first, 0.0
+    grad, hess = out.grad[a : a + n], out.hess[a : a + n]
     for terms in layers:
         if terms.scale[batch.q] == 0.0:
             continue
-        _take_by_gain(batch, s, terms, pairs, space)
-        if batch.top_only:
-            _fill_top(terms, batch, space)
+        _take_by_gain(batch, s, terms, pairs, r)
+        if batch.plan.top < n:
+            _take_tops(terms, batch, r)
         else:
-            for k in range(batch.draws):
-                _fill(k, terms, batch, pairs, rng, space)
-            r.D[batch.draws * n : _filled_up(batch.draws) * n] = 0.0
-        total += _add(pairs.truncation < n, rng, batch, space)
+            _take_draws(terms, batch, pairs, rng, r)
+        total += _add(pairs.truncation < n, rng, batch, r)
         for i in range(n):
-            at = np.uint64(slot[i])  # unsigned: numba checks whether signed indices are negative
+            at = np.uint64(r.slot[i])  # unsigned: numba checks whether signed indices are negative
             grad[i] += r.lam[at]
             hess[i] += r.hes[at]
     return total
 
 
-pairs_by_gain = pair_kernel(_space, _draws_at_once, by_gain)
+pairs_by_gain = pair_kernel(_scratch, _plan, by_gain)

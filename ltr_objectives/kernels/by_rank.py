@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.pairs import Batch, pair_kernel, row_of, run_of
+from ltr_objectives.kernels.pairs import Batch, Plan, pair_kernel, pairs_of_one, pairs_of_run
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
 from ltr_objectives.kernels.sorting import all_equal
@@ -17,7 +17,7 @@ from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, discounted, rest
 FEW_NEIGHBORS = 8  # with at most this many neighbours pairs are taken in runs
 
 
-class Ranked(NamedTuple):
+class Scratch(NamedTuple):
     """One list in rank order and the terms of its swaps; gradient ``lam + low``, Hessian ``hes + low_hes``."""
 
     orders: np.ndarray
@@ -38,9 +38,9 @@ class Ranked(NamedTuple):
 
 
 @kernel
-def _space(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
-    """Space for lists of up to n documents."""
-    return Ranked(
+def _scratch(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
+    """Return scratch for lists of up to n documents."""
+    return Scratch(
         np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
         np.ones(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
         np.zeros(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
@@ -57,7 +57,7 @@ class How(NamedTuple):
 
 
 @inlined
-def _change(d, e, how: How, r: Ranked):
+def _change(d, e, how: How, r: Scratch):
     """Return the decrease of the metric if ranks d < e are swapped, times ``factor``; above 0 if d is better."""
     gap = r.g[d] - r.g[e]
     gap = how.cap if gap > how.cap else gap
@@ -66,7 +66,7 @@ def _change(d, e, how: How, r: Ranked):
 
 
 @inlined
-def _divided(d, e, how: How, r: Ranked):
+def _divided(d, e, how: How, r: Scratch):
     """Return the change divided by the score distance and by the propensity of the better document."""
     m = _change(d, e, how, r)
     distance = 0.01 + abs(r.s[d] - r.s[e]) if how.score_norm else 1.0
@@ -74,20 +74,20 @@ def _divided(d, e, how: How, r: Ranked):
     return m / (distance * (at_d if m > 0.0 else at_e))
 
 
-row_of_changes, row_of_divided = row_of(_change), row_of(_divided)
-run_of_changes, run_of_divided = run_of(_change), run_of(_divided)
+one_of_changes, one_of_divided = pairs_of_one(_change), pairs_of_one(_divided)
+run_of_changes, run_of_divided = pairs_of_run(_change), pairs_of_run(_divided)
 
 
 @inlined_kernel
-def _add_row(d, end, how: How, batch: Batch, r: Ranked):
+def _add_row(d, end, how: How, batch: Batch, r: Scratch):
     """Add the pairs of rank d with the ranks d < e < ``end``."""
     if how.divided:
-        return row_of_divided(d, d + 1, end, how, batch, r)
-    return row_of_changes(d, d + 1, end, how, batch, r)
+        return one_of_divided(d, d + 1, end, how, batch, r)
+    return one_of_changes(d, d + 1, end, how, batch, r)
 
 
 @inlined_kernel
-def _add_run(d, e, count, how: How, batch: Batch, r: Ranked):
+def _add_run(d, e, count, how: How, batch: Batch, r: Scratch):
     """Add the pairs of ranks (d + k, e + k), k < ``count``."""
     if how.divided:
         return run_of_divided(d, e, count, how, batch, r)
@@ -95,7 +95,7 @@ def _add_run(d, e, count, how: How, batch: Batch, r: Ranked):
 
 
 @kernel
-def _swap_terms(n, terms: Terms, batch: Batch, pairs: Pairs, r: Ranked):
+def _swap_terms(n, terms: Terms, batch: Batch, pairs: Pairs, r: Scratch):
     """Write the terms of all swaps; return the number of first ranks whose pairs with lower ranks can have a weight."""
     scale, ranks = terms.scale[batch.q], min(pairs.truncation, n - 1)
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
@@ -118,7 +118,7 @@ def _exchange(a, b):
 
 
 @inlined_kernel
-def _add_rows(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Batch, r: Ranked):
+def _add_rows(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Batch, r: Scratch):
     """Add the pairs of each of the first ranks with the ranks below; with ``by_run`` only of those that restart.
 
     A rank that restarts has terms V of its own, in W. Afterwards its U and A are 0, so that no run counts it again.
@@ -139,7 +139,7 @@ def _add_rows(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Bat
 
 
 @kernel
-def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, r: Ranked):
+def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, r: Scratch):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
     ranks, norm = _swap_terms(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
     how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
@@ -162,13 +162,13 @@ def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, 
 
 
 @kernel
-def _draws_at_once(n, layers: tuple[Terms, ...], pairs: Pairs, r: Ranked):
-    """One draw at a time, with all ranks."""
-    return 1, n, False
+def _plan(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
+    """Take one draw at a time, with all ranks."""
+    return Plan(1, n, n)
 
 
 @inlined_kernel
-def by_rank(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None, r: Ranked, out: Out):
+def by_rank(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None, r: Scratch, out: Out):
     """Add the pairs of one list and draw to ``out``; return the sum of |slope|."""
     n, a, total = batch.n, batch.first, 0.0
     ranks = n if pairs.neighbors >= n else min(n, pairs.ordered)
@@ -192,4 +192,4 @@ def by_rank(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng |
     return total
 
 
-pairs_by_rank = pair_kernel(_space, _draws_at_once, by_rank)
+pairs_by_rank = pair_kernel(_scratch, _plan, by_rank)

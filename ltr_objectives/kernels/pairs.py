@@ -21,9 +21,9 @@ beats d is :math:`E_e / (E_d + E_e)`. If scores span more than the exponential c
 ``slope_and_curve`` computes each pair by itself. Inner loops have unsigned indices and no ``min`` or ``max``, so that
 LLVM vectorises them: 0.8 ns a pair instead of 2.4.
 
-``row_of`` and ``run_of`` are the mathematics of pairs, given a function that returns the weight of one. Two loops
-choose the pairs and give the weights: ``by_rank`` for any metric, loss and choice of pairs, ``by_gain`` for linear
-metrics and average precision. Each has a kernel of its own, because one kernel with both compiles longer.
+``pairs_of_one`` and ``pairs_of_run`` are the mathematics of pairs, given a function that returns the weight of one.
+Two loops choose the pairs and give the weights: ``by_rank`` for any metric, loss and choice of pairs, ``by_gain`` for
+linear metrics and average precision. Each has a kernel of its own, because one kernel with both compiles longer.
 """
 
 import functools
@@ -35,11 +35,19 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rankings import draw_ranking, draws_of, noise_of, noisy_sorter
+from ltr_objectives.kernels.rankings import draw_ranking, draws_of, noise_of, ranking_scratch
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.kernels.swaps import is_empty
 
 LOGISTIC, HINGE = range(2)
+
+
+class Plan(NamedTuple):
+    """How the draws of one list are taken."""
+
+    draws: int  # of a batch, but for the last one
+    top: int  # ranks of each draw that are read; fewer than the list has if only top ranks are
+    stride: int  # entries of ``orders`` from one draw to the next
 
 
 class Batch(NamedTuple):
@@ -53,8 +61,7 @@ class Batch(NamedTuple):
     sigma: float
     begin: int  # the first draw
     draws: int
-    width: int  # entries of ``orders`` from one draw to the next
-    top_only: bool  # only the top ranks of each draw are sorted and read
+    plan: Plan
 
 
 @kernel
@@ -91,7 +98,7 @@ def _any_pairs(weight: Any) -> Any:
     return any_pairs
 
 
-def row_of(weight: Any, better: int = 0) -> Any:
+def pairs_of_one(weight: Any, better: int = 0) -> Any:
     """Return the function that adds the pairs of i and ``a <= j < b``, each of weight ``weight(i, j, how, r)``.
 
     ``r`` is a record with the arrays s, E, lam and hes, and what the weight reads; ``how`` is for the weight alone.
@@ -101,7 +108,7 @@ def row_of(weight: Any, better: int = 0) -> Any:
     any_pairs = _any_pairs(weight)
 
     @inlined
-    def narrow_row(i, a, b, how, r):
+    def narrow_one(i, a, b, how, r):
         d, down, curve, total = np.uint64(i), 0.0, 0.0, 0.0
         for j in range(np.uint64(a), np.uint64(b)):  # unsigned: numba checks whether signed indices are negative
             m = weight(d, j, how, r)
@@ -121,14 +128,14 @@ def row_of(weight: Any, better: int = 0) -> Any:
         return better * down if better != 0 else total
 
     @inlined_kernel
-    def add_row(i, a, b, how, batch, r):
-        return narrow_row(i, a, b, how, r) if batch.narrow else any_pairs(i, a, b - a, 0, how, batch, r)
+    def add_one(i, a, b, how, batch, r):
+        return narrow_one(i, a, b, how, r) if batch.narrow else any_pairs(i, a, b - a, 0, how, batch, r)
 
-    return add_row
+    return add_one
 
 
-def run_of(weight: Any) -> Any:
-    """Return the function that adds the pairs (a + k, b + k), k < ``count``, as ``row_of`` does.
+def pairs_of_run(weight: Any) -> Any:
+    """Return the function that adds the pairs (a + k, b + k), k < ``count``, as ``pairs_of_one`` does.
 
     The sums of b + k go to ``r.low`` and ``r.low_hes``, because arrays of a vectorised loop must not overlap.
     """
@@ -158,53 +165,56 @@ def run_of(weight: Any) -> Any:
 
 
 @kernel
-def _list_factor(total, pairs, rng):
-    """The factor of all slopes of one list; ``total`` is the sum of their absolute values."""
+def _scale(grad, hess, total, pairs, rng):
+    """Multiply the sums over the pairs of one list by what all have in common; ``total`` is the sum of |slope|."""
     factor = pairs.sigma / draws_of(rng)
     if pairs.lambda_norm:
         total *= 2.0 * factor
         if total > 0.0:
             factor *= np.log2(1.0 + total) / total
-    return factor
+    for i in range(len(grad)):
+        grad[i] *= factor
+        hess[i] = hess[i] * factor * pairs.sigma
 
 
-def pair_kernel(space: Any, draws_at_once: Any, loop: Any) -> Callable[..., Any]:
-    """The kernel that draws the rankings of each list and adds its pairs by ``loop``.
+@kernel
+def _exponentials(x, pairs, E):
+    """Write the exponentials that serve all pairs; return False, without writing, if they do not apply."""
+    return relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
 
-    ``space(longest, layers, pairs, rng)`` returns the loop's arrays, ``draws_at_once(n, layers, pairs, r)`` the size of
-    a batch, how many entries each draw has in ``orders``, and True if the loop reads top ranks only. ``loop`` returns
-    the sum of |slope|.
+
+def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
+    """Return the kernel that draws the rankings of each list and adds its pairs by ``loop``.
+
+    ``scratch(longest, layers, pairs, rng)`` returns the loop's arrays, ``plan(n, layers, pairs, rng)`` the plan of a
+    list, ``loop(batch, s, layers, pairs, rng, arrays, out)`` the sum of |slope|.
     """
 
     @inlined_kernel
-    def add_list(q, ptr, s, layers, pairs, rng, spaces, out):  # makes no array, so that none is counted for each draw
-        a, n, (sort, r), total = ptr[q], ptr[q + 1] - ptr[q], spaces, 0.0
-        x, grad, hess = s[a : a + n], out.grad[a : a + n], out.hess[a : a + n]
-        narrow = relative_to_top(x, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
-        noise = noise_of(x, pairs.noisy, rng, q, sort)
-        most, width, top_only = draws_at_once(n, layers, pairs, r)
-        for begin in range(0, draws_of(rng), most):
-            draws = min(most, draws_of(rng) - begin)
+    def add_list(q, ptr, s, layers, pairs, rng, scratches, out):  # makes no array, so that none is counted for each
+        a, n, (drawn, r), total = ptr[q], ptr[q + 1] - ptr[q], scratches, 0.0
+        x, list_plan = s[a : a + n], plan(n, layers, pairs, rng)
+        narrow = _exponentials(x, pairs, r.E_by_row)
+        noise = noise_of(x, pairs.noisy, rng, q, drawn)
+        for begin in range(0, draws_of(rng), list_plan.draws):
+            draws = min(list_plan.draws, draws_of(rng) - begin)
             for k in range(draws):
-                order = r.orders[k * width : k * width + n]
-                draw_ranking(x, min(n, pairs.ordered), not top_only, rng, noise, begin + k, order, sort)
+                order = r.orders[k * list_plan.stride : k * list_plan.stride + n]
+                draw_ranking(x, min(n, pairs.ordered), list_plan.top == n, rng, noise, begin + k, order, drawn)
             at = x
-            if rng is not None and pairs.noisy:  # then the loop takes one draw at a time
-                at = sort.noisy[:n]
-                narrow = relative_to_top(at, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
-            batch = Batch(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, width, top_only)
+            if rng is not None and pairs.noisy:  # then a batch is one draw
+                at = drawn.noisy[:n]
+                narrow = _exponentials(at, pairs, r.E_by_row)
+            batch = Batch(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, list_plan)
             total += loop(batch, at, layers, pairs, rng, r, out)
-        factor = _list_factor(total, pairs, rng)
-        for i in range(n):
-            grad[i] *= factor
-            hess[i] = hess[i] * factor * pairs.sigma
+        _scale(out.grad[a : a + n], out.hess[a : a + n], total, pairs, rng)
 
     @kernel
     def pair_gradients(first, last, ptr, s, layers, pairs, rng, out):
         longest = longest_list(ptr, first, last)
-        spaces = noisy_sorter(longest), space(longest, layers, pairs, rng)
+        scratches = ranking_scratch(longest), scratch(longest, layers, pairs, rng)
         for q in range(first, last):
             if ptr[q + 1] - ptr[q] >= 2 and not (is_empty(layers, q) or out.skip[q]):
-                add_list(q, ptr, s, layers, pairs, rng, spaces, out)
+                add_list(q, ptr, s, layers, pairs, rng, scratches, out)
 
     return pair_gradients

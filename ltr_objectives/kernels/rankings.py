@@ -6,12 +6,13 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import LOGISTIC_NOISE, NO_NOISE, add_noise, stream, times_logistic
 from ltr_objectives.kernels.sorting import Sorter, head_order, sorter
 
 
-class NoisySorter(NamedTuple):
-    """Space for the draws of one list."""
+class Scratch(NamedTuple):
+    """Arrays for the draws of one list."""
 
     noisy: np.ndarray
     odds: np.ndarray
@@ -19,48 +20,48 @@ class NoisySorter(NamedTuple):
 
 
 @kernel
-def noisy_sorter(n):
-    """Space for lists of up to ``n`` documents."""
-    return NoisySorter(np.empty(n), np.empty(n), sorter(n))
+def ranking_scratch(longest):
+    """Return scratch for lists of up to ``longest`` documents."""
+    return Scratch(np.empty(longest), np.empty(longest), sorter(longest))
 
 
 @kernel
-def draws_of(rng):
-    """The number of rankings."""
+def draws_of(rng: Rng | None):
+    """Return the number of rankings."""
     if rng is None:
         return 1
     return rng.draws
 
 
 @kernel
-def noise_of(x, added, rng, q, space):
+def noise_of(x, added, rng: Rng | None, q, scratch: Scratch):
     """Return the key of the query's random numbers, and if logistic noise multiplies ``odds``, which this writes.
 
     It does not if it must be ``added``, or if the scores span more than the exponential can represent.
     """
     if rng is None:
         return np.uint64(0), False
-    multiplies = not added and rng.noise == LOGISTIC_NOISE and relative_to_top(x, 1.0 / rng.scale, space.odds)
+    multiplies = not added and rng.noise == LOGISTIC_NOISE and relative_to_top(x, 1.0 / rng.scale, scratch.odds)
     return stream(rng.seed, rng.iteration, np.uint64(q)), multiplies
 
 
 @kernel
-def draw_ranking(x, top, others, rng, noise, draw, order, space):
+def draw_ranking(x, top, others, rng: Rng | None, noise, draw, order, scratch: Scratch):
     """Sort at least the first ``top`` ranks of one draw into ``order``; ``noise`` is from :func:`noise_of`.
 
     With ``others``, the documents of the other ranks follow in some order.
     """
     n = len(x)
     if rng is None:
-        head_order(x, top, others, order, space.sort)
+        head_order(x, top, others, order, scratch.sort)
         return
     key, multiplies = noise
     counter = np.uint64(draw) * np.uint64(2 * n)
     if rng.noise == NO_NOISE:
         for i in range(n):  # an assignment to the slice would compile numba's error text, for 1 s
-            space.noisy[i] = x[i]
+            scratch.noisy[i] = x[i]
     elif multiplies:
-        times_logistic(space.odds[:n], key, counter, space.noisy)
+        times_logistic(scratch.odds[:n], key, counter, scratch.noisy)
     else:
-        add_noise(x, rng.noise, rng.scale, key, counter, space.noisy[:n])
-    head_order(space.noisy[:n], top, others, order, space.sort)
+        add_noise(x, rng.noise, rng.scale, key, counter, scratch.noisy[:n])
+    head_order(scratch.noisy[:n], top, others, order, scratch.sort)
