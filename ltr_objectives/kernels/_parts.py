@@ -17,7 +17,7 @@ from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
-from numba.core.types import Integer, SliceType, none, unliteral
+from numba.core.types import Integer, NamedTupleClass, SliceType, none, unliteral
 
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -97,20 +97,21 @@ class _Borrow(AnalysisPass):
 
     def run_pass(self, state: Any) -> bool:
         models = state.targetctx.data_model_manager
-        if not any(models[kind].contains_nrt_meminfo() for kind in (*_made(state.calltypes), state.return_type)):
+        if not any(models[kind].contains_nrt_meminfo() for kind in (*_made(state), state.return_type)):
             state.targetctx = state.targetctx.subtarget(enable_nrt=False)
         return False
 
 
-def _made(calls: dict[Any, Any]) -> Iterator[Any]:
-    """The types of all values that a function computes, except parts of arrays and tuples, or copies into arrays."""
-    for at, call in calls.items():
+def _made(state: Any) -> Iterator[Any]:
+    """Yield the types of what a function computes, but for records, parts of arrays or tuples, copies into arrays."""
+    for at, call in state.calltypes.items():
         if isinstance(at, ir.SetItem | ir.StaticSetItem):
             yield call.args[-1]
         elif call is not None:
             op = getattr(at, "op", "")
             part = op in ("getiter", "iternext") or (op == "getitem" and isinstance(call.args[1], Integer | SliceType))
-            yield none if part else call.return_type
+            record = op == "call" and isinstance(state.typemap[at.func.name], NamedTupleClass)
+            yield none if part or record else call.return_type
 
 
 class _ToRun(Compiler):

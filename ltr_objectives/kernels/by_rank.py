@@ -12,7 +12,7 @@ from ltr_objectives.kernels.pairs import Batch, Plan, pair_kernel, pairs_of_one,
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
 from ltr_objectives.kernels.sorting import all_equal
-from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, discounted, restart_swaps, swap_terms
+from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, discounted, needs_restart, restart_swaps, swap_terms
 
 FEW_NEIGHBORS = 8  # with at most this many neighbours pairs are taken in runs
 
@@ -29,7 +29,7 @@ class Scratch(NamedTuple):
     U: np.ndarray
     A: np.ndarray
     V: np.ndarray
-    W: np.ndarray
+    V_d: np.ndarray  # of one rank that restarts
     delta: np.ndarray  # by distance of two ranks
     lam: np.ndarray
     hes: np.ndarray
@@ -48,12 +48,13 @@ def _scratch(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
 
 
 class How(NamedTuple):
-    """The settings of weights, besides the arrays."""
+    """The settings of weights, and V of the swaps (:mod:`ltr_objectives.kernels.swaps`)."""
 
     factor: float
     cap: float  # a larger gain difference counts as this
     score_norm: bool
     divided: bool  # by the score distance, a propensity, or both
+    V: np.ndarray
 
 
 @inlined
@@ -62,7 +63,7 @@ def _change(d, e, how: How, r: Scratch):
     gap = r.g[d] - r.g[e]
     gap = how.cap if gap > how.cap else gap
     gap = -how.cap if gap < -how.cap else gap
-    return how.factor * gap * (r.U[d] + r.A[d] * r.V[e] + r.delta[np.uint64(e) - np.uint64(d)])
+    return how.factor * gap * (r.U[d] + r.A[d] * how.V[e] + r.delta[np.uint64(e) - np.uint64(d)])
 
 
 @inlined
@@ -79,7 +80,7 @@ run_of_changes, run_of_divided = pairs_of_run(_change), pairs_of_run(_divided)
 
 
 @inlined_kernel
-def _add_row(d, end, how: How, batch: Batch, r: Scratch):
+def _add_rank(d, end, how: How, batch: Batch, r: Scratch):
     """Add the pairs of rank d with the ranks d < e < ``end``."""
     if how.divided:
         return one_of_divided(d, d + 1, end, how, batch, r)
@@ -110,31 +111,18 @@ def _swap_terms(n, terms: Terms, batch: Batch, pairs: Pairs, r: Scratch):
     return ranks
 
 
-@inlined
-def _exchange(a, b):
-    """Exchange the entries of two arrays."""
-    for i in range(len(a)):
-        a[i], b[i] = b[i], a[i]
-
-
 @inlined_kernel
-def _add_rows(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Batch, r: Scratch):
-    """Add the pairs of each of the first ranks with the ranks below; with ``by_run`` only of those that restart.
-
-    A rank that restarts has terms V of its own, in W. Afterwards its U and A are 0, so that no run counts it again.
-    """
-    total = 0.0
+def _add_ranks(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Batch, r: Scratch):
+    """Add the pairs of each of the first ranks with the ranks below; with ``by_run`` only of those that restart."""
+    restarted, total = How(how.factor, how.cap, how.score_norm, how.divided, r.V_d), 0.0
     for d in range(ranks):
-        end, restarts = min(n, d + 1 + min(n, pairs.neighbors)), r.A[d] < 0.0
-        if restarts:
-            restart_swaps(r.g, terms.discount, d, end, r.U, r.W)
-            _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
-            r.A[d] = 1.0
-        if restarts or not by_run:
-            total += _add_row(d, end, how, batch, r)
-        if restarts:
-            _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
-            r.U[d], r.A[d] = 0.0, 0.0
+        end = min(n, d + 1 + min(n, pairs.neighbors))
+        if needs_restart(terms.kind, 1.0 - r.g[d]):
+            restart_swaps(r.g, terms.discount, d, end, r.U, r.V_d)
+            total += _add_rank(d, end, restarted, batch, r)
+            r.U[d], r.A[d] = 0.0, 0.0  # so that no run counts it again
+        elif not by_run:
+            total += _add_rank(d, end, how, batch, r)
     return total
 
 
@@ -142,13 +130,13 @@ def _add_rows(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Bat
 def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, r: Scratch):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
     ranks, norm = _swap_terms(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
-    how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
+    how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0, r.V)
     few, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
     if rng is not None:
         sampled = is_sampled(n, top, pairs.partners)
     by_run, total = few or sampled, 0.0
     if not by_run or terms.kind == CASCADE:  # no other kind restarts
-        total += _add_rows(ranks, n, by_run, terms, pairs, how, batch, r)
+        total += _add_ranks(ranks, n, by_run, terms, pairs, how, batch, r)
     if few:
         for distance in range(1, pairs.neighbors + 1):
             total += _add_run(0, distance, max(min(ranks, n - distance), 0), how, batch, r)
@@ -156,7 +144,7 @@ def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, 
         if sampled:
             starts, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, rng, batch.q, batch.begin)
             for k in range(len(weight)):
-                weighted = How(weight[k], how.cap, how.score_norm, how.divided)
+                weighted = How(weight[k], how.cap, how.score_norm, how.divided, how.V)
                 total += _add_run(starts[0, k], starts[1, k], starts[2, k], weighted, batch, r)
     return total
 

@@ -28,7 +28,7 @@ need it, because one that certainly satisfies the user hides all that follow.
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, SMALL
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, needs_restart
 
 
 @kernel
@@ -59,12 +59,6 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
             reach = j
         before = drop
     return reach
-
-
-@kernel
-def needs_restart(kind, miss):
-    """Return True if the sums of a cascade cannot be divided by ``miss``, which is 1 - g."""
-    return kind == CASCADE and miss < SMALL
 
 
 @kernel

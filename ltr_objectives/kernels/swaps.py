@@ -20,9 +20,9 @@ and for average precision, with :math:`N_d = \sum_{c \le d} g_c` and :math:`P_d 
 .. math::
     U_d = (N_d + 1 - g_d) w_d - P_d, \quad A_d = 1, \quad V_e = P_{e-1} - N_e w_e.
 
-If :math:`1 - g_d` is too small to divide by, :math:`A_d` is -1, and ``restart_swaps`` fills :math:`W` instead of
-:math:`V` for that d, in :math:`O(n)`. Few ranks need it, because a document that certainly satisfies the user hides all
-that follow.
+If :math:`1 - g_d` is too small to divide by, :math:`U_d` is :math:`T_d w_d`, :math:`A_d` is 1, and ``restart_swaps``
+fills another :math:`V` for that d, in :math:`O(n)`. Few ranks need it, because a document that certainly satisfies the
+user hides all that follow.
 """
 
 import numpy as np
@@ -58,6 +58,12 @@ def discounted(discount, most):
 
 
 @kernel
+def needs_restart(kind, miss):
+    """Return True if the sums of a cascade cannot be divided by ``miss``, which is 1 - g."""
+    return kind == CASCADE and miss < SMALL
+
+
+@kernel
 def _linear(w, scale, n, U, A, V):
     """Fill the terms of the linear family."""
     for d in range(n):
@@ -68,7 +74,7 @@ def _linear(w, scale, n, U, A, V):
 
 @kernel
 def _cascade(g, w, scale, n, U, A, V):
-    """Fill the terms of the cascade family; A is -1 for a rank that needs ``restart_swaps``."""
+    """Fill the terms of the cascade family."""
     t, f = scale, 0.0
     for d in range(n):
         V[d] = -(f + w[d] * t)
@@ -78,8 +84,8 @@ def _cascade(g, w, scale, n, U, A, V):
         if t <= NEGLIGIBLE * scale:
             U[d] = 0.0
             A[d] = 0.0
-        elif miss < SMALL:
-            A[d] = -1.0
+        elif needs_restart(CASCADE, miss):
+            A[d] = 1.0
         else:
             U[d] += f / miss
             A[d] = 1.0 / miss
@@ -143,15 +149,15 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
 
 
 @kernel
-def restart_swaps(g, w, d, n, U, W):
-    """Fill ``W[d+1:n]`` so that the change is (g_e - g_d) (U_d + W_e), for a rank d with 1 - g_d near zero.
+def restart_swaps(g, w, d, n, U, V_d):
+    """Fill ``V_d[d+1:n]`` with V for a rank d with 1 - g_d near zero.
 
-    U_d is T_d w_d here. The sums start below d and leave d out, so that nothing is divided by 1 - g_d.
+    The sums start below d and leave d out, so that nothing is divided by 1 - g_d.
     """
     t = U[d] / w[d] if w[d] > 0.0 else 0.0
     f = 0.0
     for e in range(d + 1, n):
-        W[e] = -(f + w[e] * t)
+        V_d[e] = -(f + w[e] * t)
         f += w[e] * g[e] * t
         t *= 1.0 - g[e]
 
@@ -160,11 +166,11 @@ def restart_swaps(g, w, d, n, U, W):
 def swap_matrix(kind, g, w, scale, out):
     """Write all signed changes of one list in rank order into ``out[d, e]``, d < e; the rest of ``out`` is kept."""
     n = len(g)
-    U, A, V, W = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    U, A, V, V_d = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     swap_terms(kind, g, w, scale, n, U, A, V)
     for d in range(n):
-        if A[d] < 0.0:
-            restart_swaps(g, w, d, n, U, W)
+        restarts = needs_restart(kind, 1.0 - g[d])
+        if restarts:
+            restart_swaps(g, w, d, n, U, V_d)
         for e in range(d + 1, n):
-            x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
-            out[d, e] = (g[e] - g[d]) * x
+            out[d, e] = (g[e] - g[d]) * (U[d] + A[d] * (V_d[e] if restarts else V[e]))

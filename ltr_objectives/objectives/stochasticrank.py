@@ -39,11 +39,11 @@ import numpy as np
 from ltr_objectives.checks import Check, check_not_negative, check_positive, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
+from ltr_objectives.kernels.moves import move_terms, restart_moves
 from ltr_objectives.kernels.records import Out, Rng, Terms
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
-from ltr_objectives.kernels.swaps import CASCADE, is_empty
+from ltr_objectives.kernels.swaps import CASCADE, is_empty, needs_restart
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Facts, Objective
