@@ -236,6 +236,8 @@ def _add(truncated, rng: Rng | None, batch: Batch, r: Scratch):
             same = i
             while lower < n and r.g[lower] == r.g[i]:
                 lower += 1
+            if lower == n and not truncated:  # no document has a lower gain
+                break
         if r.beyond[i] > 0.0:
             continue
         if rng is None:
