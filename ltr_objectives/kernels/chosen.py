@@ -19,14 +19,17 @@ def choose(scores, labels, most, order, chosen, sort):
         for d in range(n):
             chosen[d] = order[d]
         return n
+    # sort the others by label
     first = most - most // 2
     by_label, taken = np.empty(n - first), np.zeros(n, np.bool_)
     for d in range(first, n):
         by_label[d - first] = labels[order[d]]
     descending_order(by_label, chosen, sort)
+    # mark what is taken by score and by label
     taken[:first] = True
     for i in range(most - first):
         taken[first + chosen[i]] = True
+    # write it in the order of the scores
     m = 0
     for d in range(n):
         if taken[d]:

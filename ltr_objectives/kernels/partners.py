@@ -37,6 +37,7 @@ def runs(n, top, partners, close, rng, q, draw):
     ranks, weight = np.empty((3, size), np.int64), np.empty(size)
     found, by_log = 0, partners // 2 if close else 0
     flat = partners - by_log
+    # among the first ranks: pairs that are k ranks apart
     for j in range(partners):
         u = uniform(key, np.uint64(j))
         if j < flat:
@@ -46,6 +47,7 @@ def runs(n, top, partners, close, rng, q, draw):
         ranks[0, found], ranks[1, found], ranks[2, found] = 0, k, top - k
         weight[found] = 1.0 / (flat / (top - 1) + by_log * math.log1p(1.0 / k) / math.log(top))
         found += 1
+    # of each block of ``top`` ranks below: pairs at the offset o, in two runs, because ranks are counted modulo ``top``
     for j in range(partners if top < n else 0):
         o = min(int((j + uniform(key, np.uint64(partners + j))) * top / partners), top - 1)
         for a in range(top, n, top):

@@ -41,7 +41,7 @@ class Sorter(NamedTuple):
 
 @kernel
 def sorter(n):
-    """Space to sort lists of up to ``n`` documents."""
+    """Return scratch to sort lists of up to ``n`` documents."""
     return Sorter(
         np.empty(n), np.empty(n + BLOCK), np.empty(n + BLOCK, np.int64), np.empty(SHORT + BLOCK, np.float32),
         np.empty(n + BLOCK, np.uint32), np.empty(2 * n, np.uint32), np.empty(n + BLOCK), np.empty(n + 1, np.int64),
@@ -98,17 +98,20 @@ def sort_descending(key, order, key2, order2, n):
 @kernel
 def _buckets(s, sample, scratch, bucket, most):
     """Write a bucket below ``most`` for each of ``s``, the higher the lower the score."""
+    # find the quartiles of a few scores
     step = len(s) // SAMPLE
     for k in range(SAMPLE):
         sample[k] = s[k * step]
     _insertion(sample, scratch, 0, SAMPLE)
     high, middle, low = sample[SAMPLE // 4], sample[SAMPLE // 2], sample[SAMPLE - 1 - SAMPLE // 4]
     last = most - 1.0
+    # map positive numbers of different magnitude by their ratio to the middle
     if high > 2.0 * low > 0.0:
         for i in range(len(s)):
             x = most * (middle / (middle + (s[i] if s[i] > 0.0 else 0.0)))
             bucket[i] = np.int32(x if x < last else last)
         return
+    # map others by the difference
     half, spread = 0.5 * most, 0.5 * (high - low) + 1e-300
     for i in range(len(s)):
         t = middle - s[i]
@@ -117,10 +120,12 @@ def _buckets(s, sample, scratch, bucket, most):
 
 
 @kernel
-def _distribute(s, order, r):
+def _distribute(s, order, r: Sorter):
     """Sort ``s`` by buckets."""
-    n, key, bucket, start, before, company = len(s), r.key, r.counts, r.start[: 2 * len(s)], np.uint32(0), np.int64(0)
+    n, key, bucket, start = len(s), r.key, r.counts, r.start[: 2 * len(s)]
     _buckets(s, key, r.order2, bucket, 2 * n)
+    # find the first rank of each bucket, and count the documents in the bucket of a document, summed over all
+    before, company = np.uint32(0), np.int64(0)
     start[:] = 0
     for i in range(n):
         start[bucket[i]] += np.uint32(1)
@@ -129,10 +134,12 @@ def _distribute(s, order, r):
         start[b] = before
         before += count
         company += np.int64(count) * np.int64(count)
+    # write each document at the next rank of its bucket
     for i in range(n):
         d = start[bucket[i]]
         key[d], order[d] = s[i], i
         start[bucket[i]] += np.uint32(1)
+    # sort within the buckets
     if company < CROWDED * n:
         _insertion(key, order, 0, n)
     else:
@@ -152,13 +159,16 @@ def _count_larger(x, blocks, count):
 
 
 @kernel
-def _compare(s, order, r):
+def _compare(s, order, r: Sorter):
     """Sort ``s`` by comparing all pairs in float32."""
-    n, key, x, rank, blocks, total = len(s), r.key, r.rounded, r.counts, (len(s) + BLOCK - 1) // BLOCK, 0
+    n, key, x, rank, blocks = len(s), r.key, r.rounded, r.counts, (len(s) + BLOCK - 1) // BLOCK
+    # the rank of a score is the number of larger ones
     for i in range(n):
         x[i] = s[i]
     x[n : blocks * BLOCK] = -np.inf
     _count_larger(x, blocks, rank)
+    # equal numbers have the same rank, so the sum is smaller; they take ranks in the order of the list
+    total = 0
     for i in range(n):
         total += rank[i]
     equal = total < n * (n - 1) // 2
@@ -168,6 +178,7 @@ def _compare(s, order, r):
             d = rank[i]
             rank[i] += order[d]
             order[d] += 1
+    # sort, and correct the order of those that float32 cannot tell apart
     for i in range(n):
         d = np.uint64(rank[i])
         key[d], order[d] = s[i], i
@@ -176,7 +187,7 @@ def _compare(s, order, r):
 
 
 @kernel
-def descending_order(s, order, r):
+def descending_order(s, order, r: Sorter):
     """Write the stable order of descending ``s`` into ``order[:len(s)]``, and the sorted scores into ``r.key``."""
     n = len(s)
     if n <= SHORT:
@@ -186,8 +197,8 @@ def descending_order(s, order, r):
 
 
 @kernel
-def _bound(s, top, groups, order, r):
-    """A bound that ``top`` scores reach, and few more: the ``top``-th largest of the maxima of groups."""
+def _bound(s, top, groups, order, r: Sorter):
+    """Return a bound that ``top`` scores reach, and few more: the ``top``-th largest of the maxima of groups."""
     best = r.taken_s[:groups]
     for i in range(groups):
         best[i] = s[i]
@@ -200,30 +211,40 @@ def _bound(s, top, groups, order, r):
 
 
 @kernel
-def head_order(s, top, others, order, r):
+def _take_head(s, top, order, r: Sorter):
+    """Take the documents that score as high as the ``top``-th, and a few more; return how many, all of a short list."""
+    n, groups = len(s), (2 * top + BLOCK - 1) // BLOCK * BLOCK
+    if 2 * groups > n or top < 1:
+        return n
+    bound, found = _bound(s, top, groups, order, r), 0
+    for i in range(n):
+        r.taken[found] = i
+        found += s[i] >= bound
+    return found
+
+
+@kernel
+def head_order(s, top, others, order, r: Sorter):
     """Sort at least the documents that score as high as the ``top``-th; return how many are sorted.
 
     The sorted documents come first in ``order``, their scores in ``r.key``. With ``others``, the rest follow in
     ``order``, in the order of the list. Sorting a tenth of a list takes a quarter of the time of sorting all.
     """
-    n, groups = len(s), (2 * top + BLOCK - 1) // BLOCK * BLOCK
-    found = n
-    if 2 * groups <= n and top >= 1:
-        bound, found = _bound(s, top, groups, order, r), 0
-        for i in range(n):
-            r.taken[found] = i
-            found += s[i] >= bound
+    n, found = len(s), _take_head(s, top, order, r)
     if 2 * found >= n:
         descending_order(s, order, r)
         return n
+    # sort those that were taken
     for i in range(found):
         r.taken_s[i] = s[r.taken[i]]
     descending_order(r.taken_s[:found], order, r)
     for d in range(found):
         order[d] = r.taken[order[d]]
+    # leave out those that score less than the ``top``-th
     least = r.key[top - 1]
     while r.key[found - 1] < least:
         found -= 1
+    # append the rest
     if others:
         rest, count = order[found:n], 0
         for i in range(n):
