@@ -1,20 +1,14 @@
 r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the change of a metric.
 
 For each query, ``rng.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
-d < ranks has the weight :math:`\delta`, the absolute change of the metric when d and e are swapped. Let :math:`hi` be
-the document of the larger gain. Then, for the logistic loss at the scores without noise, or at those of the draw if
-``pairs.noisy``,
+d < truncation has the weight :math:`\delta`, the absolute change of the metric when d and e are swapped. The mean over
+the draws is that of LambdaMART's formula (:class:`ltr_objectives.LambdaMART`), at the scores without noise, or at those
+of the draw if ``pairs.noisy``.
 
-.. math::
-    \rho = \frac{1}{1 + e^{\sigma (s_{hi} - s_{lo})}}, \quad
-    g_{hi} \mathrel{-}= \sigma \delta \rho, \quad g_{lo} \mathrel{+}= \sigma \delta \rho, \quad
-    h \mathrel{+}= \sigma^2 \delta \rho (1 - \rho) \text{ for both,}
-
-averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each of one family; if
-``pairs.delta`` is not empty, each also has :math:`|g_{hi} - g_{lo}|` times the entry for the distance :math:`e - d`.
-With ``score_norm`` :math:`\delta` is divided by :math:`0.01 + |s_{hi} - s_{lo}|`. With propensities :math:`\delta` is
-divided by that of :math:`hi`. The gradient is linear in the weights, so pairs are not stored: a thread takes
-:math:`O(n)` memory.
+The weight of a pair is the sum of its weights in the ``layers``, each of one family; if ``pairs.delta`` is not empty,
+each also has :math:`|g_{hi} - g_{lo}|` times the entry for the distance :math:`e - d`. With propensities :math:`\delta`
+is divided by that of :math:`hi`, the document of the larger gain. The gradient is linear in the weights, so pairs are
+not stored: a thread takes :math:`O(n)` memory.
 
 One exponential per document serves all its pairs: with :math:`E = e^{\sigma (s - s_{max})}`, the probability that e
 beats d is :math:`E_e / (E_d + E_e)`. If scores span more than the exponential can represent, and for other losses,
@@ -36,6 +30,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import draw_ranking, draws_of, noise_of, ranking_scratch
+from ltr_objectives.kernels.records import Out, Pairs, Rng
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.kernels.swaps import is_empty
 
@@ -66,7 +61,7 @@ class Batch(NamedTuple):
 
 @kernel
 def slope_and_curve(loss, margin):
-    """Minus the first derivative of the loss at ``margin = sigma (s_hi - s_lo)``, and the second or a bound of it."""
+    """Return minus the first derivative of the loss at ``sigma (s_hi - s_lo)``, and the second or a bound of it."""
     if loss == LOGISTIC:
         p = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
         return p, p / (1.0 + math.exp(min(-margin, 700.0)))
@@ -78,8 +73,10 @@ def slope_and_curve(loss, margin):
 
 @functools.cache
 def _any_pairs(weight: Any) -> Any:
+    """Return the function that adds pairs one by one, as slow as that is."""
+
     @kernel
-    def any_pairs(i, j, count, step, how, batch, r):
+    def any_pairs(i, j, count, step, how, batch: Batch, r):
         """Add the pairs (i + k step, j + k), k < ``count``, of any loss and for scores of any span."""
         total = 0.0
         for k in range(count):
@@ -109,6 +106,7 @@ def pairs_of_one(weight: Any, better: int = 0) -> Any:
 
     @inlined
     def narrow_one(i, a, b, how, r):
+        """Add the logistic pairs by the exponentials of their documents."""
         d, down, curve, total = np.uint64(i), 0.0, 0.0, 0.0
         for j in range(np.uint64(a), np.uint64(b)):  # unsigned: numba checks whether signed indices are negative
             m = weight(d, j, how, r)
@@ -128,7 +126,8 @@ def pairs_of_one(weight: Any, better: int = 0) -> Any:
         return better * down if better != 0 else total
 
     @inlined_kernel
-    def add_one(i, a, b, how, batch, r):
+    def add_one(i, a, b, how, batch: Batch, r):
+        """Add the pairs by the exponentials, if they apply."""
         return narrow_one(i, a, b, how, r) if batch.narrow else any_pairs(i, a, b - a, 0, how, batch, r)
 
     return add_one
@@ -143,6 +142,7 @@ def pairs_of_run(weight: Any) -> Any:
 
     @inlined
     def narrow_run(a, b, count, how, r):
+        """Add the logistic pairs by the exponentials of their documents."""
         total = 0.0
         for k in range(np.uint64(count)):
             d, e = np.uint64(a) + np.uint64(k), np.uint64(b) + np.uint64(k)
@@ -158,14 +158,15 @@ def pairs_of_run(weight: Any) -> Any:
         return total
 
     @inlined_kernel
-    def add_run(a, b, count, how, batch, r):
+    def add_run(a, b, count, how, batch: Batch, r):
+        """Add the pairs by the exponentials, if they apply."""
         return narrow_run(a, b, count, how, r) if batch.narrow else any_pairs(a, b, count, 1, how, batch, r)
 
     return add_run
 
 
 @kernel
-def _scale(grad, hess, total, pairs, rng):
+def _scale(grad, hess, total, pairs: Pairs, rng: Rng | None):
     """Multiply the sums over the pairs of one list by what all have in common; ``total`` is the sum of |slope|."""
     factor = pairs.sigma / draws_of(rng)
     if pairs.lambda_norm:
@@ -178,8 +179,8 @@ def _scale(grad, hess, total, pairs, rng):
 
 
 @kernel
-def _exponentials(x, pairs, E):
-    """Write the exponentials that serve all pairs; return False, without writing, if they do not apply."""
+def _write_exponentials(x, pairs: Pairs, E):
+    """Write the exponentials, and return True if they apply to all pairs."""
     return relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
 
 
@@ -191,26 +192,28 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
     """
 
     @inlined_kernel
-    def add_list(q, ptr, s, layers, pairs, rng, scratches, out):  # makes no array, so that none is counted for each
+    def add_list(q, ptr, s, layers, pairs: Pairs, rng: Rng | None, scratches, out: Out):
+        """Add the pairs of one list. It makes no array, so that none is counted for each draw."""
         a, n, (drawn, r), total = ptr[q], ptr[q + 1] - ptr[q], scratches, 0.0
-        x, list_plan = s[a : a + n], plan(n, layers, pairs, rng)
-        narrow = _exponentials(x, pairs, r.E_by_row)
+        x, of_list = s[a : a + n], plan(n, layers, pairs, rng)
+        narrow = _write_exponentials(x, pairs, r.E_by_row)
         noise = noise_of(x, pairs.noisy, rng, q, drawn)
-        for begin in range(0, draws_of(rng), list_plan.draws):
-            draws = min(list_plan.draws, draws_of(rng) - begin)
+        for begin in range(0, draws_of(rng), of_list.draws):
+            draws = min(of_list.draws, draws_of(rng) - begin)
             for k in range(draws):
-                order = r.orders[k * list_plan.stride : k * list_plan.stride + n]
-                draw_ranking(x, min(n, pairs.ordered), list_plan.top == n, rng, noise, begin + k, order, drawn)
+                order = r.orders[k * of_list.stride : k * of_list.stride + n]
+                draw_ranking(x, min(n, pairs.ordered), of_list.top == n, rng, noise, begin + k, order, drawn)
             at = x
             if rng is not None and pairs.noisy:  # then a batch is one draw
                 at = drawn.noisy[:n]
-                narrow = _exponentials(at, pairs, r.E_by_row)
-            batch = Batch(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, list_plan)
+                narrow = _write_exponentials(at, pairs, r.E_by_row)
+            batch = Batch(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, of_list)
             total += loop(batch, at, layers, pairs, rng, r, out)
         _scale(out.grad[a : a + n], out.hess[a : a + n], total, pairs, rng)
 
     @kernel
-    def pair_gradients(first, last, ptr, s, layers, pairs, rng, out):
+    def pair_gradients(first, last, ptr, s, layers, pairs: Pairs, rng: Rng | None, out: Out):
+        """Add the pairs of each list that has some."""
         longest = longest_list(ptr, first, last)
         scratches = ranking_scratch(longest), scratch(longest, layers, pairs, rng)
         for q in range(first, last):

@@ -19,6 +19,13 @@ class Scratch(NamedTuple):
     sort: Sorter
 
 
+class Noise(NamedTuple):
+    """The noise of one list."""
+
+    key: np.uint64  # of the query's random numbers
+    multiplies: bool  # ``odds``; else it is added to the scores
+
+
 @kernel
 def ranking_scratch(longest):
     """Return scratch for lists of up to ``longest`` documents."""
@@ -35,19 +42,19 @@ def draws_of(rng: Rng | None):
 
 @kernel
 def noise_of(x, added, rng: Rng | None, q, scratch: Scratch):
-    """Return the key of the query's random numbers, and if logistic noise multiplies ``odds``, which this writes.
+    """Return the noise of one list. Logistic noise multiplies ``odds``, which this writes.
 
     It does not if it must be ``added``, or if the scores span more than the exponential can represent.
     """
     if rng is None:
-        return np.uint64(0), False
+        return Noise(np.uint64(0), False)
     multiplies = not added and rng.noise == LOGISTIC_NOISE and relative_to_top(x, 1.0 / rng.scale, scratch.odds)
-    return stream(rng.seed, rng.iteration, np.uint64(q)), multiplies
+    return Noise(stream(rng.seed, rng.iteration, np.uint64(q)), multiplies)
 
 
 @kernel
-def draw_ranking(x, top, others, rng: Rng | None, noise, draw, order, scratch: Scratch):
-    """Sort at least the first ``top`` ranks of one draw into ``order``; ``noise`` is from :func:`noise_of`.
+def draw_ranking(x, top, others, rng: Rng | None, noise: Noise, draw, order, scratch: Scratch):
+    """Sort at least the first ``top`` ranks of one draw into ``order``.
 
     With ``others``, the documents of the other ranks follow in some order.
     """
@@ -55,13 +62,12 @@ def draw_ranking(x, top, others, rng: Rng | None, noise, draw, order, scratch: S
     if rng is None:
         head_order(x, top, others, order, scratch.sort)
         return
-    key, multiplies = noise
     counter = np.uint64(draw) * np.uint64(2 * n)
     if rng.noise == NO_NOISE:
         for i in range(n):  # an assignment to the slice would compile numba's error text, for 1 s
             scratch.noisy[i] = x[i]
-    elif multiplies:
-        times_logistic(scratch.odds[:n], key, counter, scratch.noisy)
+    elif noise.multiplies:
+        times_logistic(scratch.odds[:n], noise.key, counter, scratch.noisy)
     else:
-        add_noise(x, rng.noise, rng.scale, key, counter, scratch.noisy[:n])
+        add_noise(x, rng.noise, rng.scale, noise.key, counter, scratch.noisy[:n])
     head_order(scratch.noisy[:n], top, others, order, scratch.sort)
