@@ -142,11 +142,11 @@ class PairwiseObjective(Objective):
 
     def fill(self, call: Call) -> None:
         if call.queries.position is not None:
-            self._fill(call, 1)  # one draw suffices for sums over all queries
+            self._add_pairs(call, 1)  # one draw suffices for sums over all queries
             offset = self._offset_by_position(call)
             call.grad[:], call.hess[:] = 0.0, 0.0
             call = call._replace(scores=call.scores + offset[call.queries.position])
-        self._fill(call, self.permutations)
+        self._add_pairs(call, self.permutations)
 
     def _offset_by_position(self, call: Call) -> np.ndarray:
         """Return the Newton step of each position's offset to the scores, from 0; it is at most 2 / sigma.
@@ -164,7 +164,8 @@ class PairwiseObjective(Objective):
         step: np.ndarray = -np.divide(grad, hess, out=np.zeros(len(grad)), where=hess > 0)
         return step
 
-    def _fill(self, call: Call, draws: int) -> None:
+    def _add_pairs(self, call: Call, draws: int) -> None:
+        """Run the kernel that applies."""
         queries, layers = call.queries, self.layers(call.queries)
         pairs = self._pairs(queries, layers)
         rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self._random else None
@@ -220,13 +221,17 @@ class PairwiseObjective(Objective):
         order, hi, lo, delta = self._ranked(scores, labels)
         return np.sum(delta * self.loss.value(self.sigma * (scores[order[hi]] - scores[order[lo]])))
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def reference(
+        self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         if self._random:
             return None
         order, hi, lo, delta = self._ranked(scores, labels)
         gap = scores[order[hi]] - scores[order[lo]]
         if self.score_norm and scores.min() != scores.max():
             delta = delta / (0.01 + np.abs(gap))
+        if propensity is not None:
+            delta = delta / propensity[order[hi]]
         slope = self.sigma * delta * self.loss.slope(self.sigma * gap)
         curve = self.sigma**2 * delta * self.loss.curve(self.sigma * gap)
         grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
@@ -234,6 +239,6 @@ class PairwiseObjective(Objective):
             np.add.at(grad, order[rank], sign * slope)
             np.add.at(hess, order[rank], curve)
         total = float(np.sum(2.0 * slope))
-        if self._normalizes(None) and total > 0:
+        if self._normalizes(propensity) and total > 0:
             grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
         return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(len(hess))}[self.hessian]

@@ -1,37 +1,12 @@
-"""Gradients of pairwise losses: pair by pair without noise, and with noise by Monte Carlo or from the definition."""
+"""Gradients of pairwise losses with noise, by Monte Carlo or from the definition."""
 
 import numpy as np
 from scipy import stats
 from scipy.special import expit
 
-from ltr_objectives.kernels.pairs import HINGE, LOGISTIC
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 
 DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": stats.gumbel_r}
-
-SLOPES = {  # by loss: minus the first derivative by the margin, and the second or a bound of it
-    LOGISTIC: lambda x: (expit(-x), expit(x) * expit(-x)),
-    HINGE: lambda x: (1.0 * (x < 1), 1.0 * (x < 1)),
-}
-
-
-def of_list(objective, scores, labels, propensity=None):
-    """Gradient and Hessian of one list without noise, before the Hessian's policy."""
-    order, hi, lo, delta = objective._ranked(scores, labels)
-    gap = scores[order[hi]] - scores[order[lo]]
-    if objective.score_norm and scores.min() != scores.max():
-        delta = delta / (0.01 + np.abs(gap))
-    if propensity is not None:
-        delta = delta / propensity[order][hi]
-    slope, curve = SLOPES[objective.loss.code](objective.sigma * gap)
-    slope, curve = objective.sigma * delta * slope, objective.sigma**2 * delta * curve
-    grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-    for sign, rank in ((-1.0, hi), (1.0, lo)):
-        np.add.at(grad, order[rank], sign * slope)
-        np.add.at(hess, order[rank], curve)
-    total = float(np.sum(2.0 * slope))
-    factor = np.log2(1.0 + total) / total if objective._normalizes(propensity) and total > 0 else 1.0
-    return factor * grad, factor * hess
 
 
 def monte_carlo(objective, scores, labels, noise, rounds):

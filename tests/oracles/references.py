@@ -5,7 +5,6 @@ import itertools
 import math
 
 import numpy as np
-from oracles import pairs
 from oracles.rankings import exact_rankings
 from oracles.stochasticrank import conditional_estimates, exact_gradient
 from scipy.special import erfc, expit, softmax
@@ -18,7 +17,6 @@ from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.mixture import _labels_for
 from ltr_objectives.objectives.neuralndcg import _Sorted
-from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.reference import reference_gains, reference_head
 
 STEP = 1e-100
@@ -96,12 +94,6 @@ def _(objective: ours.QueryRMSE, scores, labels):
 def _(objective: ours.Ordinal, scores, labels):
     gaps = scores[:, None] - objective.thresholds
     return derivatives(objective, scores, labels, np.sum(expit(gaps) * expit(-gaps), axis=1))
-
-
-@reference.register
-def _(objective: PairwiseObjective, scores, labels, propensity=None):
-    grad, hess = pairs.of_list(objective, scores, labels, propensity)
-    return grad, POLICIES[objective.policy](grad, hess)
 
 
 @reference.register
