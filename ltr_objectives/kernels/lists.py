@@ -21,25 +21,25 @@ class OneList(NamedTuple):
 
 
 @kernel
-def no_scratch(longest):
+def no_scratch(longest, data):
     """Return the scratch of a loss that needs none."""
 
 
 def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
     """Return the kernel that computes ``loss(one, data, arrays)`` for each query that is not skipped.
 
-    ``data`` is what the objective passes, with all rows. ``arrays`` is what ``scratch(longest)`` returns, for lists of
-    up to ``longest`` documents.
+    ``data`` is what the objective passes, with all rows. ``arrays`` is what ``scratch(longest, data)`` returns, for
+    lists of up to ``longest`` documents.
     """
 
     @inlined_kernel
-    def add_list(q, ptr, s, data, arrays, out):  # makes no array, so that none is counted for each list
+    def add_list(q, ptr, s, data, arrays, out):  # apart, so that slices are not counted if the loss makes no array
         a, b = ptr[q], ptr[q + 1]
         loss(OneList(q, a, b, s[a:b], out.grad[a:b], out.hess[a:b]), data, arrays)
 
     @kernel
     def lists(first, last, ptr, s, data, out):
-        arrays = scratch(longest_list(ptr, first, last))
+        arrays = scratch(longest_list(ptr, first, last), data)
         for q in range(first, last):
             if not out.skip[q]:
                 add_list(q, ptr, s, data, arrays, out)

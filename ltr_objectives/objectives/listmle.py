@@ -142,7 +142,7 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def _scratch(longest):
+def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
     return Scratch(np.empty(longest, np.int64), np.empty(longest), np.empty(longest), np.empty(longest))
 

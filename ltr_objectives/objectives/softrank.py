@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
-from ltr_objectives.kernels.records import Out, Terms
-from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
+from ltr_objectives.kernels.lists import OneList, each_list
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.sorting import Sorter, all_equal, sorter
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import GainObjective
@@ -31,8 +32,10 @@ from ltr_objectives.queries import Queries
 
 
 class NormalScores(NamedTuple):
-    """Normal scores, and the discount as a sum of exponentials."""
+    """The metric of normal scores, with the discount as a sum of exponentials."""
 
+    terms: Terms
+    labels: np.ndarray  # choose the documents of long lists
     sigma: float
     step: float
     c: np.ndarray
@@ -95,8 +98,9 @@ class SoftRank(GainObjective, text="softrank"):
     def fill(self, call: Call) -> None:
         terms = NDCG(gain_type=self.gain).terms(call.queries)
         factors, z = discount_exponentials(self.max_documents)
-        soft = NormalScores(float(self.sigma), float(self.step), factors[:-1].copy(), 1.0 - z[:-1], self.max_documents)
-        call.run(_softrank, call.queries.labels, terms, soft)
+        soft = NormalScores(terms, call.queries.labels, float(self.sigma), float(self.step), factors[:-1].copy(),
+                            1.0 - z[:-1], self.max_documents)  # fmt: skip
+        call.run(_expected_ndcg, soft)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         chosen = reference_head(scores, labels, self.max_documents)
@@ -124,42 +128,63 @@ def _without(pull, miss, p):
     return total
 
 
+class Scratch(NamedTuple):
+    """The order of a list, the documents that count, the chances that they beat one of them, and its products."""
+
+    sort: Sorter
+    order: np.ndarray
+    chosen: np.ndarray
+    p: np.ndarray
+    product: np.ndarray
+
+
 @kernel
-def _softrank(first, last, ptr, scores, labels, terms: Terms, soft: NormalScores, out: Out):
+def _scratch(longest, soft):
+    """Return scratch for lists of up to ``longest`` documents."""
+    return Scratch(sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64),
+                   np.empty(min(longest, soft.most)), np.empty(len(soft.c)))  # fmt: skip
+
+
+@inlined_kernel
+def _add_document(i, g, chosen, one: OneList, soft: NormalScores, r: Scratch):
+    """Add the derivatives of the expected discount of document ``i``, of gain ``g``."""
+    s, p, product = one.s, r.p, r.product
+    width = 2.0 * soft.sigma  # deviation of the difference of two scores, times the square root of 2
+    # the expected discount: a product for each exponential, with a factor for each document ahead
+    product[:] = 1.0
+    for k in range(len(chosen)):
+        j = chosen[k]
+        p[k] = 0.5 * math.erfc((s[i] - s[j]) / width) if j != i else 0.0
+        if p[k] > 0.0:
+            _multiply(product, soft.miss, p[k])
+    for m in range(len(product)):
+        product[m] *= soft.c[m] * soft.miss[m]
+    # its slope by the chance that j is ahead, times the density of a tie
+    for k in range(len(chosen)):
+        j = chosen[k]
+        u = (s[i] - s[j]) / width
+        density = math.exp(-u * u) / (width * math.sqrt(math.pi))
+        if j != i and density > 0.0:
+            t = g * _without(product, soft.miss, p[k]) * density
+            one.grad[j] += t
+            one.grad[i] -= t
+            one.hess[j] += abs(t) / soft.sigma
+            one.hess[i] += abs(t) / soft.sigma
+
+
+@inlined_kernel
+def _softrank(one: OneList, soft: NormalScores, r: Scratch) -> None:
     """Write the derivatives of expected NDCG, and their absolute sums as Hessian."""
-    longest = longest_list(ptr, first, last)
-    sigma, c, miss, most, grad, hess = soft.sigma, soft.c, soft.miss, soft.most, out.grad, out.hess
-    sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    product, p = np.empty(len(c)), np.empty(min(longest, most))
-    width = 2.0 * sigma  # deviation of the difference of two scores, times the square root of 2
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
-            continue
-        n = choose(scores[a:b], labels[a:b], most, order, chosen, sort)
-        for i in range(n):
-            row = a + chosen[i]
-            g = terms.gain[row] * terms.scale[q]
-            if g == 0.0:
-                continue
-            # the expected discount: a product for each exponential, with a factor for each document ahead
-            product[:] = 1.0
-            for j in range(n):
-                p[j] = 0.5 * math.erfc((scores[row] - scores[a + chosen[j]]) / width) if j != i else 0.0
-                if p[j] > 0.0:
-                    _multiply(product, miss, p[j])
-            for m in range(len(c)):
-                product[m] *= c[m] * miss[m]
-            # its slope by the chance that j is ahead, times the density of a tie
-            for j in range(n):
-                u = (scores[row] - scores[a + chosen[j]]) / width
-                density = math.exp(-u * u) / (width * math.sqrt(math.pi))
-                if j != i and density > 0.0:
-                    t = g * _without(product, miss, p[j]) * density
-                    other = a + chosen[j]
-                    grad[other] += t
-                    grad[row] -= t
-                    hess[other] += abs(t) / sigma
-                    hess[row] += abs(t) / sigma
-        for i in range(a, b):
-            hess[i] /= soft.step
+    gain, labels = soft.terms.gain[one.first : one.last], soft.labels[one.first : one.last]
+    scale = soft.terms.scale[one.q]
+    if scale == 0.0 or all_equal(gain):
+        return
+    chosen = r.chosen[: choose(one.s, labels, soft.most, r.order, r.chosen, r.sort)]
+    for i in chosen:
+        if gain[i] * scale != 0.0:
+            _add_document(i, gain[i] * scale, chosen, one, soft, r)
+    for i in range(len(one.s)):
+        one.hess[i] /= soft.step
+
+
+_expected_ndcg = each_list(_scratch, _softrank)
