@@ -30,7 +30,7 @@ def estimates(metric, z, labels, sigma, noise):
     layers = metric.layers(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
     for r, eps in enumerate(noise):
-        scratch = scratch_for(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
+        scratch = scratch_for(n, None)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
         for terms in layers:
             add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, scratch)
     return out

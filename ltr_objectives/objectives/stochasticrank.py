@@ -38,11 +38,12 @@ import numpy as np
 
 from ltr_objectives.checks import Check, check_not_negative, check_positive, one_of
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.moves import move_terms, restart_moves
-from ltr_objectives.kernels.records import Out, Rng, Terms
+from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, stream
-from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
+from ltr_objectives.kernels.sorting import Sorter, descending_order, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty, needs_restart
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
@@ -59,14 +60,16 @@ C2, C3, C4, C5, C6, C7, C8, C9, C10, C11 = C[2:]
 
 
 class Smooth(NamedTuple):
-    """The smoothing of the metric, and the scale-free step."""
+    """The metric, its smoothing, and the scale-free step."""
 
+    layers: tuple[Terms, ...]
+    labels: np.ndarray
+    rng: Rng
     sigma: float
     mu: float
     sfa: float
     nu: float
     bounded: bool
-    labels: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -162,9 +165,9 @@ class StochasticRank(Objective, text="stochasticrank"):
 
     def fill(self, call: Call) -> None:
         rng = call.rng(self.seed, self.samples, GAUSSIAN_NOISE)
-        smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
-                        call.queries.labels)  # fmt: skip
-        call.run(_conditional_gradients, self._layers(call.queries), smooth, rng)
+        smooth = Smooth(self._layers(call.queries), call.queries.labels, rng, float(self.sigma), float(self.mu),
+                        float(self.sfa), float(self.nu), self.hessian == "bounded")  # fmt: skip
+        call.run(_conditional_gradients, smooth)
 
 
 @inlined
@@ -181,6 +184,8 @@ def _bell(u):
 class Scratch(NamedTuple):
     """One noisy ranking, the terms of its moves, and the sums by document."""
 
+    z: np.ndarray  # scores, lowered by labels
+    eps: np.ndarray
     sort: Sorter
     order: np.ndarray
     noisy: np.ndarray  # scores
@@ -189,7 +194,7 @@ class Scratch(NamedTuple):
     Q: np.ndarray
     R: np.ndarray
     W: np.ndarray
-    zero: np.ndarray  # in place of Q below the document that moves
+    zero: np.ndarray  # in place of Q below the document that moves, and of scores to draw noise
     slope: np.ndarray
     bend: np.ndarray
     size: np.ndarray
@@ -221,10 +226,11 @@ def _first_at_most(x, limit, first, last):
 
 
 @kernel
-def scratch_for(n):
-    """Scratch for lists of up to ``n`` documents."""
-    return Scratch(sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-                np.empty(n), np.zeros(n), np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
+def scratch_for(n, smooth):
+    """Return scratch for lists of up to ``n`` documents."""
+    return Scratch(np.empty(n), np.empty(n), sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n),
+                   np.empty(n), np.empty(n), np.empty(n), np.zeros(n), np.empty(n), np.empty(n),
+                   np.empty(n))  # fmt: skip
 
 
 @kernel
@@ -296,30 +302,29 @@ def make_scale_free(s, sfa, nu, grad):
         grad[i] -= sfa * (s[i] / largest - centre) / length * (dot / length)
 
 
-@kernel
-def _conditional_gradients(first, last, ptr, s, layers: tuple[Terms, ...], smooth: Smooth, rng: Rng, out: Out):
-    """Gradient and Hessian of the loss -l(z - mu sigma y)."""
-    longest = longest_list(ptr, first, last)
-    r = scratch_for(longest)
-    z, eps, zero = np.empty(longest), np.empty(longest), np.zeros(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        if n < 2 or is_empty(layers, q) or out.skip[q]:
-            continue
-        for i in range(n):
-            z[i] = s[a + i] - smooth.mu * smooth.sigma * smooth.labels[a + i]
-            r.slope[i], r.bend[i], r.size[i] = 0.0, 0.0, 0.0
-        key = stream(rng.seed, rng.iteration, np.uint64(q))
-        counter = np.uint64(0)
-        for _ in range(rng.draws):
-            add_noise(zero[:n], rng.noise, 1.0, key, counter, eps[:n])
-            counter += np.uint64(2 * n)
-            for terms in layers:
-                if terms.scale[q] != 0.0:
-                    add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r)
-        for i in range(n):
-            out.grad[a + i] = -r.slope[i] / rng.draws
-            out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / rng.draws
-        if smooth.sfa > 0.0:
-            make_scale_free(s[a:b], smooth.sfa, smooth.nu, out.grad[a:b])
+@inlined_kernel
+def _stochasticrank(one: OneList, smooth: Smooth, r: Scratch) -> None:
+    """Write the gradient and Hessian of the loss -l(z - mu sigma y)."""
+    n, rng, labels = len(one.s), smooth.rng, smooth.labels[one.first : one.last]
+    if n < 2 or is_empty(smooth.layers, one.q):
+        return
+    z, eps = r.z[:n], r.eps[:n]
+    for i in range(n):
+        z[i] = one.s[i] - smooth.mu * smooth.sigma * labels[i]
+        r.slope[i], r.bend[i], r.size[i] = 0.0, 0.0, 0.0
+    # the estimates of all noise vectors
+    key = stream(rng.seed, rng.iteration, np.uint64(one.q))
+    for draw in range(rng.draws):
+        add_noise(r.zero[:n], rng.noise, 1.0, key, np.uint64(draw) * np.uint64(2 * n), eps)
+        for terms in smooth.layers:
+            if terms.scale[one.q] != 0.0:
+                add_conditional(terms.gain[one.first : one.last], terms.scale[one.q], terms, smooth.sigma, z, eps, r)
+    # their mean, and the scale-free step
+    for i in range(n):
+        one.grad[i] = -r.slope[i] / rng.draws
+        one.hess[i] = (r.size[i] if smooth.bounded else -r.bend[i]) / rng.draws
+    if smooth.sfa > 0.0:
+        make_scale_free(one.s, smooth.sfa, smooth.nu, one.grad)
+
+
+_conditional_gradients = each_list(scratch_for, _stochasticrank)
