@@ -8,9 +8,9 @@ import numpy as np
 
 from ltr_objectives.checks import Check, check_integer
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel
+from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
-from ltr_objectives.kernels.records import Out
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
@@ -20,9 +20,10 @@ from ltr_objectives.queries import Queries, to_numpy, vector
 class ByQuery(NamedTuple):
     """The pairs in the order of their queries, and the first pair of each query."""
 
-    rows: np.ndarray
+    documents: np.ndarray  # by pair: the preferred and the other one, counted within their list
     weight: np.ndarray
     ptr: np.ndarray
+    sigma: float
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,11 @@ class Preferences(Objective):
         _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], f"{several}pairs = np.argsort(order)[pairs]")
         order = np.argsort(of[:, 0], kind="stable")
         ptr = np.searchsorted(of[order, 0], np.arange(len(queries) + 1))
-        return ByQuery(self.pairs[order], self.pairs_weight[order], ptr)
+        documents = (self.pairs - queries.ptr[of])[order]
+        return ByQuery(documents, self.pairs_weight[order], ptr, float(self.sigma))
 
     def fill(self, call: Call) -> None:
-        pairs = call.queries.once(("preferences", self), lambda: self._by_query(call.queries))
-        call.run(_preferences, pairs, float(self.sigma))
+        call.run(_given_pairs, call.queries.once(("preferences", self), lambda: self._by_query(call.queries)))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         hi, lo = self.pairs.T
@@ -127,17 +128,18 @@ def _weights(weight: Any, count: int) -> np.ndarray:
     return given
 
 
-@kernel
-def _preferences(first, last, ptr, s, pairs: ByQuery, sigma, out: Out):
+@inlined_kernel
+def _preferences(one: OneList, pairs: ByQuery, arrays: None) -> None:
     """Add the slope and curve of each given pair."""
-    for q in range(first, last):
-        if out.skip[q]:
-            continue
-        for p in range(pairs.ptr[q], pairs.ptr[q + 1]):
-            hi, lo = pairs.rows[p, 0], pairs.rows[p, 1]
-            slope, curve = slope_and_curve(LOGISTIC, sigma * (s[hi] - s[lo]))
-            slope, curve = sigma * pairs.weight[p] * slope, sigma * sigma * pairs.weight[p] * curve
-            out.grad[hi] -= slope
-            out.grad[lo] += slope
-            out.hess[hi] += curve
-            out.hess[lo] += curve
+    s, sigma = one.s, pairs.sigma
+    for p in range(pairs.ptr[one.q], pairs.ptr[one.q + 1]):
+        hi, lo = pairs.documents[p, 0], pairs.documents[p, 1]
+        slope, curve = slope_and_curve(LOGISTIC, sigma * (s[hi] - s[lo]))
+        slope, curve = sigma * pairs.weight[p] * slope, sigma * sigma * pairs.weight[p] * curve
+        one.grad[hi] -= slope
+        one.grad[lo] += slope
+        one.hess[hi] += curve
+        one.hess[lo] += curve
+
+
+_given_pairs = each_list(no_scratch, _preferences)
