@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from oracles.rankings import exact_rankings
+from oracles.rankings import enumerated, exact_rankings, shares_of
 from oracles.references import reference
 from scipy import stats
 
@@ -29,14 +29,14 @@ def placed_by(sampler, scores, ranks, count, given=None, seed=5):
     s = -np.sort(-np.array(scores))
     table, placed = table_of(s), placed_space(ranks, len(s))
     key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(0)))
-    nothing, rng = np.full(ranks, -1), np.random.default_rng(seed)
+    rng, wide = np.random.default_rng(seed), sampler == "wide"
     placed.shrink[:] = 1.0
     for j in range(count):
-        placed.u[:] = rng.uniform(size=ranks)
-        if sampler == "wide":
-            place_wide(s, nothing if given is None else given[j], placed)
+        placed.u[:] = rng.uniform(size=ranks) if given is None else shares_of(given[j], s, wide)
+        if wide:
+            place_wide(s, placed)
         else:
-            place_narrow(table, key, j, nothing if given is None else given[j], placed)
+            place_narrow(table, key, j, placed)
         assert placed.open_.all()
         yield placed
 
@@ -116,16 +116,6 @@ def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
 # PL-Rank
 
 
-def with_all_rankings(objective, scores):
-    """The objective with its sampler replaced by all rankings of one list."""
-
-    class Enumerated(type(objective)):
-        def rankings(self, ranks):
-            return exact_rankings(-np.sort(-scores), ranks)
-
-    return Enumerated(**objective.settings())
-
-
 @pytest.mark.parametrize("hessian", ["gradient", "absolute", "exact", "clipped", "ones"])
 @pytest.mark.parametrize("options", [{}, {"normalize": False}, {"gain": "linear", "discount": (1.0, 0.0, 3.0, 2.0)}])
 def test_with_all_rankings_it_equals_enumeration(hessian, options, rng):
@@ -135,7 +125,7 @@ def test_with_all_rankings_it_equals_enumeration(hessian, options, rng):
             objective = PLRank(k, hessian=hessian, **options)
             scores, labels = np.round(rng.uniform(-1, 1, n), 1) * spread, rng.integers(0, 5, n).astype(float)
             scores[0] += far
-            found = with_all_rankings(objective, scores).gradient_hessian(scores, labels, [n])
+            found = enumerated(objective).gradient_hessian(scores, labels, [n])
             np.testing.assert_allclose(found, reference(objective, scores, labels), rtol=1e-10, atol=1e-10)
 
 
@@ -195,7 +185,7 @@ def test_fair_exposure_is_a_reward():
         merit = labels + 0.5
         return 0.5 * np.sum((exposure(s) - merit / merit.sum() * exposure(s).sum()) ** 2)
 
-    exact, queries = with_all_rankings(objective, scores), Queries(labels, [4])
+    exact, queries = enumerated(objective), Queries(labels, [4])
     np.testing.assert_allclose(exact.exposure(Call.at(queries, scores)), exposure(scores), rtol=1e-12)
     grad, hess = exact.compute(queries, scores)
     np.testing.assert_allclose([grad, hess], reference(objective, scores, labels), rtol=1e-9, atol=1e-12)

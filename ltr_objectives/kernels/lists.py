@@ -33,7 +33,7 @@ def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
     """
 
     @inlined_kernel
-    def add_list(q, ptr, s, data, arrays, out):  # apart, so that slices are not counted if the loss makes no array
+    def add_list(q, ptr, s, data, arrays, out):  # makes no array, so that none is counted for each list
         a, b = ptr[q], ptr[q + 1]
         loss(OneList(q, a, b, s[a:b], out.grad[a:b], out.hess[a:b]), data, arrays)
 

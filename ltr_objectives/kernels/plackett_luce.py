@@ -13,8 +13,7 @@ is at least a (k + 1)-th of that sum, so that the relative error of the differen
 ``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
 open one, and only the documents within ``REACH`` of it are read.
 
-Both write a ``Placed`` record, with ``e[k]`` and ``m[k]`` in the same unit. With ``given[0] >= 0`` they place the
-documents of ``given`` instead of drawing.
+Both write a ``Placed`` record, with ``e[k]`` and ``m[k]`` in the same unit.
 """
 
 import math
@@ -64,20 +63,20 @@ class Table(NamedTuple):
 
 @kernel
 def placed_space(ranks, longest):
-    """Space for rankings of up to ``ranks`` ranks of lists of up to ``longest`` documents."""
+    """Return space for rankings of up to ``ranks`` ranks of lists of up to ``longest`` documents."""
     return Placed(np.empty(ranks), np.empty(ranks, np.uint64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
                   np.empty(ranks + 1), np.ones(longest, np.bool_))  # fmt: skip
 
 
 @kernel
-def first_ranks(p, ranks):
-    """The part of the space that ``ranks`` ranks need."""
+def first_ranks(p: Placed, ranks):
+    """Return the part of the space that ``ranks`` ranks need."""
     return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.open_)
 
 
 @kernel
 def table_of(s):
-    """The table of a list of descending scores."""
+    """Return the table of a list of descending scores."""
     n, buckets = len(s), BUCKETS * len(s)
     mass, tail, guide = np.empty(n), np.zeros(n + 1), np.zeros(buckets + 1, np.uint32)
     for i in range(n):
@@ -93,8 +92,8 @@ def table_of(s):
 
 
 @inlined_kernel
-def find(x, top, table):
-    """The last document from ``top`` on whose tail exceeds ``x``, a mass below ``tail[top]``."""
+def find(x, top, table: Table):
+    """Return the last document from ``top`` on whose tail exceeds ``x``, a mass below ``tail[top]``."""
     tail, guide = table.tail, table.guide
     b = min(np.uint64(x * table.scale), np.uint64(len(guide) - 2))
     i, last = max(np.uint64(guide[b + ONE]), top), max(np.uint64(guide[b]), top)
@@ -110,7 +109,7 @@ def find(x, top, table):
 
 
 @kernel
-def lattice(key, rankings, ranks, strata):
+def lattice(key, rankings, ranks, strata: Strata):
     """Draw the start and the step of each rank: ``at + step j`` modulo ``rankings`` meets each stratum once."""
     step, start = strata.step, strata.at
     for k in range(ranks):
@@ -121,7 +120,7 @@ def lattice(key, rankings, ranks, strata):
 
 
 @inlined_kernel
-def shares(key, j, rankings, strata, u):
+def shares(key, j, rankings, strata: Strata, u):
     """Write the uniform numbers that draw ranking ``j``, and advance the lattice.
 
     The numbers of one ranking are independent and uniform, so that every estimate is unbiased.
@@ -138,73 +137,88 @@ def shares(key, j, rankings, strata, u):
 
 
 @inlined_kernel
-def place_narrow(table, key, j, given, p):
+def open_all(p: Placed):
+    """Mark the placed documents as open again."""
+    for i in p.y:
+        p.open_[i] = True
+
+
+@inlined_kernel
+def _placed_below(top, placed, mass):
+    """Add up the masses of the ``placed`` documents that are below ``top``."""
+    total = 0.0
+    for i in placed:
+        total += mass[i] if i > top else 0.0
+    return total
+
+
+@inlined_kernel
+def place_narrow(table: Table, key, j, p: Placed):
     """Place ``len(p.u)`` documents of ranking ``j``, drawn by the shares ``p.u``.
 
     ``top`` is the first open document, ``placed`` the mass of the placed documents below it. Masses are added to that
     sum and subtracted from it, so its rounding error is relative to ``most``, its largest value so far. The sum is
     added up anew once ``most`` is far above the mass from ``top`` on.
     """
-    mass, tail = table.mass, table.tail
-    u, y, e, m, open_ = p.u, p.y, p.e, p.m, p.open_
-    n, counter = np.uint64(len(mass)), np.uint64(j + 1) << REDRAWS
-    top, placed, most = np.uint64(0), 0.0, 0.0
-    for k in range(len(u)):
-        m[k] = max(tail[top] - placed, mass[top])  # rounding must not leave less than the largest open mass
-        if given[0] >= 0:
-            i = np.uint64(given[k])
-        else:
-            i = find(u[k] * tail[top], top, table)
-            while not open_[i]:
-                i = find(uniform(key, counter) * tail[top], top, table)
-                counter += ONE
-        y[k], e[k] = i, mass[i]
+    mass, tail, open_ = table.mass, table.tail, p.open_
+    counter, top, placed, most = np.uint64(j + 1) << REDRAWS, np.uint64(0), 0.0, 0.0
+    for k in range(len(p.u)):
+        # the document, drawn again if it is placed already
+        p.m[k] = max(tail[top] - placed, mass[top])  # rounding must not leave less than the largest open mass
+        i = find(p.u[k] * tail[top], top, table)
+        while not open_[i]:
+            i = find(uniform(key, counter) * tail[top], top, table)
+            counter += ONE
+        p.y[k], p.e[k] = i, mass[i]
         open_[i] = False
+        # the first open document, and the mass placed below it
         placed += mass[i]
         if i == top:
             most = max(most, placed)
-            while top < n and not open_[top]:
+            while top < np.uint64(len(mass)) and not open_[top]:
                 placed -= mass[top]
                 top += ONE
             if most > FADED * tail[top]:
-                placed = 0.0
-                for at in range(k):
-                    placed += mass[y[at]] if y[at] > top else 0.0
-                most = placed
-    for k in range(len(u)):
-        open_[y[k]] = True
+                placed = most = _placed_below(top, p.y[:k], mass)
+    open_all(p)
+
+
+@inlined_kernel
+def _open_mass(s, top, open_):
+    """Return the mass of the open documents, in units of that of ``top``, and the first document out of reach."""
+    end, total = top, 0.0
+    while end < len(s) and s[end] - s[top] > -REACH:
+        if open_[end]:
+            total += math.exp(s[end] - s[top])
+        end += 1
+    return total, end
+
+
+@inlined_kernel
+def _find_open(x, s, top, end, open_):
+    """Return the document at which the open masses from ``top`` on exceed ``x``."""
+    i = top
+    for d in range(top, end):
+        if open_[d]:
+            i = d
+            x -= math.exp(s[d] - s[top])
+            if x < 0.0:
+                break
+    return i
 
 
 @kernel
-def place_wide(s, given, p):
+def place_wide(s, p: Placed):
     """As ``place_narrow`` for any scores; return the score whose mass is the unit of the last rank."""
-    u, y, e, m, shrink, open_ = p.u, p.y, p.e, p.m, p.shrink, p.open_
-    n = len(s)
-    ranks = len(u)
-    top = 0
-    unit = s[0]
-    for k in range(ranks):
-        while not open_[top]:
+    top, unit = 0, s[0]
+    for k in range(len(p.u)):
+        while not p.open_[top]:
             top += 1
-        shrink[k] = math.exp(s[top] - unit)
+        p.shrink[k] = math.exp(s[top] - unit)
         unit = s[top]
-        end, total = top, 0.0
-        while end < n and s[end] - unit > -REACH:
-            if open_[end]:
-                total += math.exp(s[end] - unit)
-            end += 1
-        i = given[k]
-        if given[0] < 0:
-            rest = u[k] * total
-            i = top
-            for d in range(top, end):
-                if open_[d]:
-                    i = d
-                    rest -= math.exp(s[d] - unit)
-                    if rest < 0.0:
-                        break
-        y[k], e[k], m[k] = i, math.exp(s[i] - unit), total
-        open_[i] = False
-    for k in range(ranks):
-        open_[y[k]] = True
+        p.m[k], end = _open_mass(s, top, p.open_)
+        i = _find_open(p.u[k] * p.m[k], s, top, end, p.open_)
+        p.y[k], p.e[k] = i, math.exp(s[i] - unit)
+        p.open_[i] = False
+    open_all(p)
     return unit

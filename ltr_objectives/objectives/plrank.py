@@ -37,6 +37,7 @@ import numpy as np
 from ltr_objectives.checks import Check, check_choice, check_positive, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.plackett_luce import (
     REACH,
     WIDEST,
@@ -44,15 +45,16 @@ from ltr_objectives.kernels.plackett_luce import (
     Strata,
     first_ranks,
     lattice,
+    open_all,
     place_narrow,
     place_wide,
     placed_space,
     shares,
     table_of,
 )
-from ltr_objectives.kernels.records import Out, Rng
+from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
+from ltr_objectives.kernels.sorting import Sorter, descending_order, sorter
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Facts
@@ -71,8 +73,7 @@ class Rewarded(NamedTuple):
     scale: np.ndarray  # by query
     theta: np.ndarray  # by rank
     curvature: int
-    given: np.ndarray
-    weight: np.ndarray  # by ranking
+    rng: Rng
 
 
 def _check_discount(name: str, discount: object) -> str | tuple[float, ...]:
@@ -185,23 +186,14 @@ class PLRank(NDCGObjective, text="plrank"):
         out[queries.ptr[alone]] = self.theta(1).sum()
         return out
 
-    def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn if the first entry is -1.
-
-        A ranking names documents by their rank in the stable order of descending scores.
-        """
-        return np.full((1, ranks), -1), np.full(self.samples, 1.0 / self.samples)
-
     def fill(self, call: Call) -> None:
         self._run(call, *self.rewards(call), NOTHING if self.hessian in ("gradient", "ones") else SECOND_DERIVATIVE)
 
     def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, curvature: int) -> None:
         theta = self.theta(call.queries.longest)
         if len(theta):
-            given, weight = self.rankings(len(theta))
-            policy = Rewarded(reward, scale, theta, curvature, given, weight)
             seed = int(call.key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
-            call.run(_plrank, policy, call.rng(seed, self.samples))
+            call.run(_expected_reward, Rewarded(reward, scale, theta, curvature, call.rng(seed, self.samples)))
 
 
 @dataclass(frozen=True)
@@ -258,12 +250,88 @@ class FairExposure(PLRank):
         return self._merit(queries) * total - exposure, np.ones(len(queries))
 
 
-RI, DR, RS, DS, DN_DR, DN_RI = range(6)  # the columns of sums at the last rank
+class Sums(NamedTuple):
+    """The sums of the module's formula, from the first rank to one rank, in the unit of that rank."""
+
+    RI: float
+    DR: float
+    RS: float
+    DS: float
+    DN: float
+
+
+RI, DR, RS, DS, DN_DR, DN_RI = range(6)  # the columns of what is added up over the rankings
+
+
+class ByScore(NamedTuple):
+    """The documents of one list in the order of descending scores, and space for longer lists."""
+
+    s: np.ndarray
+    rho: np.ndarray  # rewards between 0 and 1
+    grad: np.ndarray  # of the expected reward
+    hess: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """The order of a list, a ranking of it, and the sums of all rankings."""
+
+    sort: Sorter
+    order: np.ndarray
+    x: ByScore
+    placed: Placed
+    strata: Strata
+    sums: np.ndarray  # by ranking, at its last rank
+    total: np.ndarray
+    open_mass: np.ndarray  # by ranking, at its last rank
+    by_mass: np.ndarray
+    mass_sort: Sorter
+
+
+@kernel
+def scratch_for(longest, how: Rewarded):
+    """Return scratch for lists of up to ``longest`` documents."""
+    rankings, ranks, sort = how.rng.draws, min(longest, len(how.theta)), sorter(longest)
+    return Scratch(
+        sort, np.empty(longest, np.int64), ByScore(sort.key, np.empty(longest), np.empty(longest), np.empty(longest)),
+        placed_space(ranks, longest), Strata(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)),
+        np.empty((rankings, 6)), np.empty(6), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings),
+    )  # fmt: skip
 
 
 @inlined_kernel
-def _open(curvature, e, rho, sums):
-    """Gradient and curvature of a document beyond the last rank."""
+def _next_sums(sums: Sums, curvature, shrink, PR, theta, S):
+    """Return the sums one rank further down, where the open mass is ``S``."""
+    inverse, square, both = 1.0 / S, (1.0 / S) * (1.0 / S), shrink * shrink
+    ri, dr = sums.RI * shrink + PR * inverse, sums.DR * shrink + theta * inverse
+    if curvature == NOTHING:
+        return Sums(ri, dr, 0.0, 0.0, 0.0)
+    return Sums(ri, dr, sums.RS * both + PR * square, sums.DS * both + theta * square, sums.DN * shrink + inverse)
+
+
+@inlined_kernel
+def add_ranking(how: Rewarded, x: ByScore, placed: Placed, weight, last):
+    """Add the derivatives of the documents of one ranking; write the sums at its last rank."""
+    ranks, PR, sums = len(placed.y), placed.later, Sums(0.0, 0.0, 0.0, 0.0, 0.0)
+    PR[ranks] = 0.0
+    for k in range(ranks - 1, -1, -1):
+        PR[k] = PR[k + 1] + how.theta[k] * x.rho[placed.y[k]]
+    for k in range(ranks):
+        d, e, after = placed.y[k], placed.e[k], PR[k + 1]
+        sums = _next_sums(sums, how.curvature, placed.shrink[k], PR[k], how.theta[k], placed.m[k])
+        a = x.rho[d] * sums.DR - sums.RI
+        x.grad[d] += weight * (after + e * a)
+        if how.curvature == EXPOSURE:
+            x.hess[d] += weight * e * sums.DR
+        elif how.curvature == SECOND_DERIVATIVE:
+            bend = sums.RS - x.rho[d] * sums.DS - sums.DN * a
+            x.hess[d] += weight * (after + 2.0 * e * a - e * sums.DN * after + e * e * bend)
+    last[RI], last[DR], last[RS], last[DS] = sums.RI, sums.DR, sums.RS, sums.DS
+    last[DN_DR], last[DN_RI] = sums.DN * sums.DR, sums.DN * sums.RI
+
+
+@inlined_kernel
+def open_derivatives(curvature, e, rho, sums):
+    """Return gradient and curvature of a document that is open at the last rank."""
     slope = e * (rho * sums[DR] - sums[RI])
     if curvature == NOTHING:
         return slope, 0.0
@@ -273,127 +341,101 @@ def _open(curvature, e, rho, sums):
 
 
 @inlined_kernel
-def _placed(how: Rewarded, placed: Placed, rho, weight, sums, out: Out):
-    """Add the placed documents of one ranking; leave the sums at the last rank in ``sums``."""
-    y, e, m, shrink, later = placed.y, placed.e, placed.m, placed.shrink, placed.later
-    ranks, curvature, theta, grad, hess = len(y), how.curvature, how.theta, out.grad, out.hess
-    later[ranks] = 0.0
-    for k in range(ranks - 1, -1, -1):
-        later[k] = later[k + 1] + theta[k] * rho[y[k]]
-    ri, dr, rs, ds, dn = 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(ranks):
-        f, inverse = shrink[k], 1.0 / m[k]
-        d, x, after = y[k], e[k], later[k + 1]
-        ri, dr = ri * f + later[k] * inverse, dr * f + theta[k] * inverse
-        a = rho[d] * dr - ri
-        grad[d] += weight * (after + x * a)
-        if curvature == NOTHING:
-            continue
-        g, square = f * f, inverse * inverse
-        dn, rs, ds = dn * f + inverse, rs * g + later[k] * square, ds * g + theta[k] * square
-        if curvature == EXPOSURE:
-            hess[d] += weight * x * dr
-        else:
-            hess[d] += weight * (after + 2.0 * x * a - x * dn * after + x * x * (rs - rho[d] * ds - dn * a))
-    sums[RI], sums[DR], sums[RS], sums[DS], sums[DN_DR], sums[DN_RI] = ri, dr, rs, ds, dn * dr, dn * ri
+def subtract_placed(how: Rewarded, x: ByScore, placed: Placed, weight, j, r: Scratch):
+    """Subtract from the documents of ranking ``j`` what ``add_open`` adds to them; weigh the sums for it."""
+    last = r.open_mass[j] = placed.m[len(placed.y) - 1]
+    for k in range(len(placed.y)):  # no branch: it would be mispredicted
+        d, e = placed.y[k], placed.e[k]
+        slope, curve = open_derivatives(how.curvature, e, x.rho[d], r.sums[j])
+        share = weight if e <= last else 0.0
+        x.grad[d] -= share * slope
+        x.hess[d] -= share * curve
+    for c in range(6):
+        r.sums[j, c] *= weight
 
 
-class Scratch(NamedTuple):
-    """The sums and the open mass at the last rank of each ranking, and scratch to sort by that mass."""
-
-    sums: np.ndarray  # of shape (rankings, 6)
-    open_mass: np.ndarray
-    order: np.ndarray
-    sort: Sorter
+@inlined_kernel
+def add_open(how: Rewarded, x: ByScore, mass, r: Scratch):
+    """Add to each document the sums of the rankings at whose last rank it may be open."""
+    descending_order(r.open_mass, r.by_mass, r.mass_sort)
+    r.total[:] = 0.0
+    taken = 0
+    for d in range(len(mass)):
+        while taken < len(r.open_mass) and mass[d] <= r.mass_sort.key[taken]:
+            for c in range(6):
+                r.total[c] += r.sums[r.by_mass[taken], c]
+            taken += 1
+        slope, curve = open_derivatives(how.curvature, mass[d], x.rho[d], r.total)
+        x.grad[d] += slope
+        x.hess[d] += curve
 
 
 @kernel
-def _narrow(s, how: Rewarded, rho, key, strata: Strata, placed: Placed, scratch: Scratch, out: Out):
+def _add_narrow(key, n, how: Rewarded, x: ByScore, r: Scratch):
     """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
-    n, rankings, ranks = len(s), len(how.weight), len(placed.u)
-    y, e, sums, weight, given = placed.y, placed.e, scratch.sums, how.weight, how.given
-    table = table_of(s)
-    mass = table.mass
+    rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
+    table = table_of(x.s[:n])
     placed.shrink[:] = 1.0
     for j in range(rankings):
-        shares(key, j, rankings, strata, placed.u)
-        place_narrow(table, key, j, given[j % len(given)], placed)
-        _placed(how, placed, rho, weight[j], sums[j], out)
-        last = scratch.open_mass[j] = placed.m[ranks - 1]
-        for k in range(ranks):  # no branch: it would be mispredicted
-            slope, curve = _open(how.curvature, e[k], rho[y[k]], sums[j])
-            share = weight[j] if e[k] <= last else 0.0
-            out.grad[y[k]] -= share * slope
-            out.hess[y[k]] -= share * curve
-    descending_order(scratch.open_mass, scratch.order, scratch.sort)
-    total, taken = np.zeros(6), 0
-    for d in range(n):
-        while taken < rankings and mass[d] <= scratch.sort.key[taken]:
-            j = scratch.order[taken]
-            for c in range(6):
-                total[c] += weight[j] * sums[j, c]
-            taken += 1
-        slope, curve = _open(how.curvature, mass[d], rho[d], total)
-        out.grad[d] += slope
-        out.hess[d] += curve
+        shares(key, j, rankings, r.strata, placed.u)
+        place_narrow(table, key, j, placed)
+        add_ranking(how, x, placed, weight, r.sums[j])
+        subtract_placed(how, x, placed, weight, j, r)
+    add_open(how, x, table.mass, r)
+
+
+@inlined_kernel
+def add_beyond(how: Rewarded, s, x: ByScore, placed: Placed, weight, unit, sums):
+    """Add the documents beyond the last rank of one ranking; ``unit`` is the score whose mass is 1 there."""
+    for i in placed.y:
+        placed.open_[i] = False
+    d = 0
+    while d < len(s) and s[d] - unit > -REACH:
+        if placed.open_[d]:
+            slope, curve = open_derivatives(how.curvature, math.exp(s[d] - unit), x.rho[d], sums)
+            x.grad[d] += weight * slope
+            x.hess[d] += weight * curve
+        d += 1
+    open_all(placed)
 
 
 @kernel
-def _wide(s, how: Rewarded, rho, key, strata: Strata, placed: Placed, scratch: Scratch, out: Out):
-    """As ``_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
-    n, rankings, open_ = len(s), len(how.weight), placed.open_
+def _add_wide(key, n, how: Rewarded, x: ByScore, r: Scratch):
+    """As ``_add_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
+    rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
     for j in range(rankings):
-        shares(key, j, rankings, strata, placed.u)
-        unit = place_wide(s, how.given[j % len(how.given)], placed)
-        _placed(how, placed, rho, how.weight[j], scratch.sums[j], out)
-        open_[placed.y] = False
-        d = 0
-        while d < n and s[d] - unit > -REACH:
-            if open_[d]:
-                slope, curve = _open(how.curvature, math.exp(s[d] - unit), rho[d], scratch.sums[j])
-                out.grad[d] += how.weight[j] * slope
-                out.hess[d] += how.weight[j] * curve
-            d += 1
-        open_[placed.y] = True
+        shares(key, j, rankings, r.strata, placed.u)
+        unit = place_wide(x.s[:n], placed)
+        add_ranking(how, x, placed, weight, r.sums[j])
+        add_beyond(how, x.s[:n], x, placed, weight, unit, r.sums[j])
 
 
-@kernel
-def _plrank(first, last, ptr, scores, how: Rewarded, rng: Rng, out: Out):
+@inlined_kernel
+def _plrank(one: OneList, how: Rewarded, r: Scratch) -> None:
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
-    longest = longest_list(ptr, first, last)
-    sort, order = sorter(longest), np.empty(longest, np.int64)
-    one, rho = Out(np.empty(longest), np.empty(longest), out.skip), np.empty(longest)
-    rankings, most = len(how.weight), min(longest, len(how.theta))
-    strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
-    whole = placed_space(most, longest)
-    scratch = Scratch(np.empty((rankings, 6)), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings))
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        low, high = how.reward[a], how.reward[a]
-        for i in range(a, b):
-            low, high = min(low, how.reward[i]), max(high, how.reward[i])
-        if n < 2 or how.scale[q] == 0.0 or low == high or out.skip[q]:
-            continue
-        # scores in descending order, and rewards between 0 and 1 beside them
-        descending_order(scores[a:b], order, sort)
-        s = sort.key[:n]
-        for d in range(n):
-            # the least reward adds the same to every ranking: it adds only variance
-            rho[d] = (how.reward[a + order[d]] - low) / (high - low)
-            one.grad[d], one.hess[d] = 0.0, 0.0
-        ranks = min(n, len(how.theta))
-        # the rankings
-        stream_key = stream(rng.seed, rng.iteration, np.uint64(q))
-        lattice(stream_key, rankings, ranks, strata)
-        placed = first_ranks(whole, ranks)
-        if s[0] - s[n - 1] < WIDEST:
-            _narrow(s, how, rho, stream_key, strata, placed, scratch, one)
-        else:
-            _wide(s, how, rho, stream_key, strata, placed, scratch, one)
-        # back to rows and to the unit of the rewards
-        unit = how.scale[q] * (high - low)
-        factor = 1.0 if how.curvature == EXPOSURE else -unit
-        for d in range(n):
-            out.grad[a + order[d]] = -unit * one.grad[d]
-            out.hess[a + order[d]] = factor * one.hess[d]
+    n, reward, x = len(one.s), how.reward[one.first : one.last], r.x
+    low, high = reward.min(), reward.max()
+    if n < 2 or how.scale[one.q] == 0.0 or low == high:
+        return
+    # scores in descending order, and rewards between 0 and 1 beside them
+    descending_order(one.s, r.order, r.sort)
+    for d in range(n):
+        # the least reward adds the same to every ranking: it adds only variance
+        x.rho[d] = (reward[r.order[d]] - low) / (high - low)
+        x.grad[d], x.hess[d] = 0.0, 0.0
+    # the mean over the rankings
+    key = stream(how.rng.seed, how.rng.iteration, np.uint64(one.q))
+    lattice(key, how.rng.draws, min(n, len(how.theta)), r.strata)
+    if x.s[0] - x.s[n - 1] < WIDEST:
+        _add_narrow(key, n, how, x, r)
+    else:
+        _add_wide(key, n, how, x, r)
+    # back to rows and to the unit of the rewards
+    unit = how.scale[one.q] * (high - low)
+    factor = 1.0 if how.curvature == EXPOSURE else -unit
+    for d in range(n):
+        one.grad[r.order[d]] = -unit * x.grad[d]
+        one.hess[r.order[d]] = factor * x.hess[d]
+
+
+_expected_reward = each_list(scratch_for, _plrank)
