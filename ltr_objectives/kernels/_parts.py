@@ -109,7 +109,8 @@ def _made(state: Any) -> Iterator[Any]:
             yield call.args[-1]
         elif call is not None:
             op = getattr(at, "op", "")
-            part = op in ("getiter", "iternext") or (op == "getitem" and isinstance(call.args[1], Integer | SliceType))
+            part = op in ("getiter", "iternext", "static_getitem")
+            part |= op == "getitem" and isinstance(call.args[1], Integer | SliceType)
             record = op == "call" and isinstance(state.typemap[at.func.name], NamedTupleClass)
             yield none if part or record else call.return_type
 
