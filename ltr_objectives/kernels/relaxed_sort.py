@@ -29,71 +29,97 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
+from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.rankings import draws_of
-from ltr_objectives.kernels.records import Out, Rng, Terms
+from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.rng import add_noise, stream
 from ltr_objectives.kernels.softmax import total
-from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
+from ltr_objectives.kernels.sorting import Sorter, all_equal, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
 ROWS = 4  # of the matrix at once: one by one they take twice as long, because sums over rows are read each time
 
 
-class Scaling(NamedTuple):
-    """The parameters of sorting, and the labels that choose the documents of long lists."""
+class Relaxed(NamedTuple):
+    """A metric, the noise of the scores, and the parameters of sorting."""
 
+    terms: Terms
+    labels: np.ndarray  # choose the documents of long lists
+    rng: Rng | None
     tau: float
     rounds: int
     tolerance: float
     transposed: bool
     most: int
     from_end: bool  # the discount of a list is the end of the table
-    labels: np.ndarray
 
 
 class Matrix(NamedTuple):
-    """The relaxed permutation matrix of one list, of which kernels take ROWS rows at once.
+    """The relaxed permutation matrix of one list of n documents, of which kernels take ROWS rows at once.
 
     Row i starts at ``K[i * n]``. The rows from i on, a multiple of ROWS, are 0 except at ``lo[i] <= j < hi[i]``; rows
     of zeros follow the last.
     """
 
-    n: int
     K: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
 
 
 class Scratch(NamedTuple):
-    """The scaling by round, derivatives of the loss by its steps, and scratch. What has an entry a row is padded."""
+    """The documents of a list that count, the scaling of their matrix, and derivatives of the loss by its steps.
 
-    U: np.ndarray  # factors of rows
-    V: np.ndarray  # factors of columns
-    X: np.ndarray  # sums of rho U[t] K
-    by_u: np.ndarray  # derivatives by U[tu] in P
+    ``padded`` arrays have an entry for each row of the matrix, and zeros for the rows that follow the last.
+    """
+
+    sort: Sorter
+    order: np.ndarray
+    chosen: np.ndarray
+    noisy: np.ndarray
+    s: np.ndarray  # of the chosen documents, as all that follows
+    gain: np.ndarray
+    matrix: Matrix
+    U: np.ndarray  # factors of rows by round, padded
+    V: np.ndarray  # factors of columns by round
+    X: np.ndarray  # sums of rho U[t] K by round
+    sums: np.ndarray  # of the columns of U[t] K
+    weighted: np.ndarray  # v gain
+    products: np.ndarray  # of K with it or with V[t], padded
+    g: np.ndarray  # the gains of the ranks
+    slope: np.ndarray  # derivatives by them
+    factors: np.ndarray  # of the rows of K in a part of the derivative by K, padded
+    rho_sums: np.ndarray  # sums of rho factors K
+    by_u: np.ndarray  # derivatives by U[tu] in P, padded
     by_column: np.ndarray  # by the column sums of U[t] K
     by_v: np.ndarray  # by V[t]; by V[0] it is C0
     C1: np.ndarray  # as far as it is known
-    g: np.ndarray  # the gains of the ranks
-    slope: np.ndarray  # derivatives by them
-    f: np.ndarray  # scratch: factors of rows
-    x: np.ndarray  # scratch: sums of rho f K
+    grad: np.ndarray
 
 
-@inlined_kernel
-def _rows(matrix: Matrix, i):
-    """Return ROWS rows of the matrix, from row i on, where they are not 0."""
-    n, K, a, b = matrix.n, matrix.K, matrix.lo[i], matrix.hi[i]
-    k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
-    return K[k0 + a : k0 + b], K[k1 + a : k1 + b], K[k2 + a : k2 + b], K[k3 + a : k3 + b]
+@kernel
+def _scratch(longest, how: Relaxed):
+    """Return scratch for lists of up to ``longest`` documents."""
+    n, rounds = min(longest, how.most), how.rounds + 1
+    rows = n + ROWS
+    return Scratch(
+        sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest),
+        np.empty(n), np.empty(n), Matrix(np.empty(rows * n), np.empty(n, np.int64), np.empty(n, np.int64)),
+        np.empty((rounds, rows)), np.empty((rounds, n)), np.empty((rounds, n)), np.empty(n),
+        np.empty(n), np.empty(rows), np.empty(n), np.empty(n), np.empty(rows), np.empty(n),
+        np.empty(rows), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+    )  # fmt: skip
 
 
 @inlined
-def _dots(matrix: Matrix, i, v, out):
+def _dots(matrix: Matrix, n, i, v, out):
     """Write the products of ROWS rows, from row i on, with ``v``."""
-    r0, r1, r2, r3 = _rows(matrix, i)
-    v = v[matrix.lo[i] : matrix.hi[i]]
+    a, b = matrix.lo[i], matrix.hi[i]
+    r0 = matrix.K[i * n + a : i * n + b]
+    r1 = matrix.K[(i + 1) * n + a : (i + 1) * n + b]
+    r2 = matrix.K[(i + 2) * n + a : (i + 2) * n + b]
+    r3 = matrix.K[(i + 3) * n + a : (i + 3) * n + b]
+    v = v[a:b]
     t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
     for j in range(len(v)):
         t0 += r0[j] * v[j]
@@ -104,12 +130,16 @@ def _dots(matrix: Matrix, i, v, out):
 
 
 @inlined
-def _add_rows(matrix: Matrix, i, f, x, y):
+def _add_rows(matrix: Matrix, n, i, f, x, y):
     """Add ROWS rows, from row i on, to ``x`` with the factors ``f``, and to ``y`` with the factors ``rho f``."""
-    r0, r1, r2, r3 = _rows(matrix, i)
-    x, y = x[matrix.lo[i] : matrix.hi[i]], y[matrix.lo[i] : matrix.hi[i]]
+    a, b = matrix.lo[i], matrix.hi[i]
+    r0 = matrix.K[i * n + a : i * n + b]
+    r1 = matrix.K[(i + 1) * n + a : (i + 1) * n + b]
+    r2 = matrix.K[(i + 2) * n + a : (i + 2) * n + b]
+    r3 = matrix.K[(i + 3) * n + a : (i + 3) * n + b]
+    x, y = x[a:b], y[a:b]
     f0, f1, f2, f3 = f[i], f[i + 1], f[i + 2], f[i + 3]
-    rho = matrix.n - 1.0 - 2.0 * i
+    rho = n - 1.0 - 2.0 * i
     for j in range(len(x)):
         t0, t1, t2, t3 = f0 * r0[j], f1 * r1[j], f2 * r2[j], f3 * r3[j]
         total = t0 + t1 + t2 + t3
@@ -141,7 +171,8 @@ def _fill_row(s, i, tau, row):
 @kernel
 def _relaxed_sort(s, tau, matrix: Matrix):
     """Fill the matrix; pad each group of ROWS rows with zeros to a common range of columns."""
-    n, K, lo, hi = len(s), matrix.K, matrix.lo, matrix.hi
+    n, K = len(s), matrix.K
+    lo, hi = matrix.lo, matrix.hi
     for i in range(n):
         lo[i], hi[i] = _fill_row(s, i, tau, K[i * n : (i + 1) * n])
     for i in range(0, n, ROWS):
@@ -153,29 +184,46 @@ def _relaxed_sort(s, tau, matrix: Matrix):
         lo[i], hi[i] = a, b
 
 
-@kernel
-def _sinkhorn(matrix: Matrix, how: Scaling, scratch: Scratch):
-    """Fill the factors; return the last round of V and that of U."""
-    n, U, V, X, sums = matrix.n, scratch.U, scratch.V, scratch.X, scratch.x
-    U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
-    sums[:n], X[0, :n] = 0.0, 0.0
+@inlined_kernel
+def _sum_rows(matrix: Matrix, n, f, x, y):
+    """Write the sums of all rows with the factors ``f``, and with the factors ``rho f``."""
+    x[:n], y[:n] = 0.0, 0.0
     for i in range(0, n, ROWS):
-        _add_rows(matrix, i, U[0], sums, X[0])
+        _add_rows(matrix, n, i, f, x, y)
+
+
+@inlined_kernel
+def _sweep(t, n, r: Scratch):
+    """Write ``U[t] = 1 / (K V[t])`` and the column sums of ``U[t] K``."""
+    matrix, U = r.matrix, r.U
+    r.sums[:n], r.X[t, :n], U[t, n : n + ROWS] = 0.0, 0.0, 0.0
+    for i in range(0, n, ROWS):
+        _dots(matrix, n, i, r.V[t], r.products)
+        for k in range(i, min(i + ROWS, n)):
+            U[t, k] = 1.0 / r.products[k]
+        _add_rows(matrix, n, i, U[t], r.sums, r.X[t])
+
+
+@inlined_kernel
+def _farthest(sums, factors):
+    """Return how far a sum times its factor is from 1 at most."""
+    worst = 0.0
+    for i in range(len(sums)):
+        worst = max(worst, abs(sums[i] * factors[i] - 1.0))
+    return worst
+
+
+@kernel
+def _sinkhorn(n, how: Relaxed, r: Scratch):
+    """Fill the factors; return the last round of V and that of U."""
+    U, V, sums = r.U, r.V, r.sums
+    U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
+    _sum_rows(r.matrix, n, U[0], sums, r.X[0])
     for t in range(1, how.rounds + 1):
         for j in range(n):
             V[t, j] = 1.0 / sums[j]
-        sums[:n], X[t, :n] = 0.0, 0.0
-        worst = 0.0  # the largest difference of a sum from 1
-        for i in range(0, n, ROWS):
-            _dots(matrix, i, V[t], U[t])
-            for k in range(i, min(i + ROWS, n)):
-                if how.transposed:
-                    worst = max(worst, abs(U[t - 1, k] * U[t, k] - 1.0))
-                U[t, k] = 1.0 / U[t, k]
-            _add_rows(matrix, i, U[t], sums, X[t])
-        if not how.transposed:
-            for j in range(n):
-                worst = max(worst, abs(sums[j] * V[t, j] - 1.0))
+        _sweep(t, n, r)
+        worst = _farthest(r.products[:n], U[t - 1]) if how.transposed else _farthest(sums[:n], V[t])
         if worst < how.tolerance or t == how.rounds:
             return t, t - how.transposed
     return 0, 0
@@ -209,53 +257,51 @@ def _slopes_by_gain(kind, g, w, scale, slope):
 
 
 @kernel
-def _through_loss(kind, gain, w, scale, u, v, matrix: Matrix, scratch: Scratch):
+def _through_loss(kind, gain, w, scale, u, v, r: Scratch):
     """Take the derivatives of minus a metric of ``P gain``, where P is ``u K v``, back to u, v and K."""
-    n, by_u, by_v, f, x = len(gain), scratch.by_u, scratch.by_v, scratch.f, scratch.x
-    g, slope = scratch.g, scratch.slope
+    n = len(gain)
+    # the gains of the ranks, and the slopes of the loss by them
     for j in range(n):
-        x[j] = v[j] * gain[j]
+        r.weighted[j] = v[j] * gain[j]
     for i in range(0, n, ROWS):
-        _dots(matrix, i, x, by_u)
+        _dots(r.matrix, n, i, r.weighted, r.products)
     for i in range(n):
-        g[i] = u[i] * by_u[i]
-    _slopes_by_gain(kind, g[:n], w, scale, slope)
+        r.g[i] = u[i] * r.products[i]
+    _slopes_by_gain(kind, r.g[:n], w, scale, r.slope)
+    # the derivatives by u, and by K: outer products of the factors and v gain
+    r.by_u[n : n + ROWS], r.factors[n : n + ROWS] = 0.0, 0.0
     for i in range(n):
-        by_u[i] *= slope[i]
-        f[i] = u[i] * slope[i]
-    f[n : n + ROWS], by_v[:n], x[:n] = 0.0, 0.0, 0.0
-    for i in range(0, n, ROWS):
-        _add_rows(matrix, i, f, by_v, x)
+        r.by_u[i] = r.products[i] * r.slope[i]
+        r.factors[i] = u[i] * r.slope[i]
+    _sum_rows(r.matrix, n, r.factors, r.by_v, r.rho_sums)
     for j in range(n):
-        by_v[j] *= gain[j]
-        scratch.C1[j] = v[j] * gain[j] * x[j]
-        scratch.by_column[j] = 0.0
+        r.by_v[j] *= gain[j]
+        r.C1[j] = r.weighted[j] * r.rho_sums[j]
+        r.by_column[j] = 0.0
 
 
 @inlined_kernel
-def _through_rows(t, matrix: Matrix, scratch: Scratch):
+def _through_rows(t, n, r: Scratch):
     """Take the derivatives by ``U[t] = 1 / (K V[t])`` back to V[t] and K."""
-    U, V, by_u, f, x = scratch.U, scratch.V, scratch.by_u, scratch.f, scratch.x
-    n = matrix.n
-    x[:n] = 0.0
+    matrix, U, factors = r.matrix, r.U, r.factors
+    r.rho_sums[:n] = 0.0
     for i in range(0, n, ROWS):
-        _dots(matrix, i, scratch.by_column, f)
+        _dots(matrix, n, i, r.by_column, factors)
         for k in range(i, i + ROWS):
-            f[k] = -U[t, k] * U[t, k] * (f[k] + by_u[k])
-        _add_rows(matrix, i, f, scratch.by_v, x)
+            factors[k] = -U[t, k] * U[t, k] * (factors[k] + r.by_u[k])
+        _add_rows(matrix, n, i, factors, r.by_v, r.rho_sums)
     for j in range(n):
-        scratch.C1[j] += V[t, j] * x[j]
-        by_u[j] = 0.0  # P has the last U alone
+        r.C1[j] += r.V[t, j] * r.rho_sums[j]
+        r.by_u[j] = 0.0  # P has the last U alone
 
 
 @inlined_kernel
-def _through_columns(t, n, scratch: Scratch):
+def _through_columns(t, n, r: Scratch):
     """Take the derivatives by ``V[t] = 1 / (U[t - 1] K)`` back to these column sums and K."""
-    V, X, by_column = scratch.V, scratch.X, scratch.by_column
     for j in range(n):
-        by_column[j] = -V[t, j] * V[t, j] * scratch.by_v[j]
-        scratch.C1[j] += by_column[j] * X[t - 1, j]
-        scratch.by_v[j] = 0.0
+        r.by_column[j] = -r.V[t, j] * r.V[t, j] * r.by_v[j]
+        r.C1[j] += r.by_column[j] * r.X[t - 1, j]
+        r.by_v[j] = 0.0
 
 
 @kernel
@@ -278,45 +324,50 @@ def _by_scores(s, tau, C0, C1, grad):
         a = b
 
 
+@inlined_kernel
+def _draw_scores(s, rng: Rng | None, q, draw, out):
+    """Write the scores of one draw."""
+    if rng is None:
+        for i in range(len(s)):
+            out[i] = s[i]
+    else:
+        key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(draw) * np.uint64(2 * len(s))
+        add_noise(s, rng.noise, rng.scale, key, start, out)
+
+
 @kernel
-def neuralsort(first, last, ptr, scores, terms: Terms, how: Scaling, rng: Rng | None, out: Out):
+def _add_draw(x, gain, labels, w, scale, how: Relaxed, r: Scratch, grad):
+    """Add the gradient at the scores ``x`` of one list, whose ranks have the discounts ``w``."""
+    # the documents that count, in rank order
+    n = choose(x, labels, how.most, r.order, r.chosen, r.sort)
+    for i in range(n):
+        r.s[i], r.gain[i] = x[r.chosen[i]], gain[r.chosen[i]]
+    # the relaxed permutation, scaled
+    _relaxed_sort(r.s[:n], how.tau, r.matrix)
+    tv, tu = _sinkhorn(n, how, r)
+    # back through the loss and the rounds of scaling, then to the scores
+    _through_loss(how.terms.kind, r.gain[:n], w, scale, r.U[tu], r.V[tv], r)
+    for t in range(tv, -1, -1):
+        if t <= tu:
+            _through_rows(t, n, r)
+        if t > 0:
+            _through_columns(t, n, r)
+    _by_scores(r.s[:n], how.tau, r.by_v, r.C1, r.grad)
+    for i in range(n):
+        grad[r.chosen[i]] += r.grad[i]
+
+
+@inlined_kernel
+def _neuralsort(one: OneList, how: Relaxed, r: Scratch) -> None:
     """Write the gradient of a metric of the relaxed sorting, the mean over the draws."""
-    longest, draws = longest_list(ptr, first, last), draws_of(rng)
-    sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)
-    padded = m + ROWS
-    K, lo, hi = np.empty(padded * m), np.empty(m, np.int64), np.empty(m, np.int64)
-    scratch = Scratch(np.empty((rounds, padded)), np.empty((rounds, m)), np.empty((rounds, m)), np.empty(padded),
-                  np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(padded),
-                  np.empty(m))  # fmt: skip
-    s, gain, grad = np.empty(m), np.empty(m), np.empty(m)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
-            continue
-        w = terms.discount[len(terms.discount) - (b - a) if how.from_end else 0 :]
-        for k in range(draws):
-            x = scores[a:b]
-            if rng is not None:
-                key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
-                add_noise(x, rng.noise, rng.scale, key, start, noisy[: b - a])
-                x = noisy[: b - a]
-            # the documents that count, in rank order
-            n = choose(x, how.labels[a:b], how.most, order, chosen, sort)
-            for i in range(n):
-                s[i], gain[i] = x[chosen[i]], terms.gain[a + chosen[i]]
-            # the relaxed permutation, scaled
-            matrix = Matrix(n, K, lo, hi)
-            _relaxed_sort(s[:n], how.tau, matrix)
-            tv, tu = _sinkhorn(matrix, how, scratch)
-            u, v = scratch.U[tu], scratch.V[tv]
-            # back through the loss and the rounds of scaling, then to the scores
-            _through_loss(terms.kind, gain[:n], w, terms.scale[q] / draws, u, v, matrix, scratch)
-            for t in range(tv, -1, -1):
-                if t <= tu:
-                    _through_rows(t, matrix, scratch)
-                if t > 0:
-                    _through_columns(t, n, scratch)
-            _by_scores(s[:n], how.tau, scratch.by_v, scratch.C1, grad)
-            for i in range(n):
-                out.grad[a + chosen[i]] += grad[i]
+    terms, draws = how.terms, draws_of(how.rng)
+    gain, labels, scale = terms.gain[one.first : one.last], how.labels[one.first : one.last], terms.scale[one.q]
+    if scale == 0.0 or all_equal(gain):
+        return
+    w, x = terms.discount[len(terms.discount) - len(gain) if how.from_end else 0 :], r.noisy[: len(gain)]
+    for draw in range(draws):
+        _draw_scores(one.s, how.rng, one.q, draw, x)
+        _add_draw(x, gain, labels, w, scale / draws, how, r, one.grad)
+
+
+neuralsort = each_list(_scratch, _neuralsort)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.checks import Check, check_integer, check_not_negative, check_positive
-from ltr_objectives.kernels.relaxed_sort import Scaling, neuralsort
+from ltr_objectives.kernels.relaxed_sort import Relaxed, neuralsort
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE
 from ltr_objectives.metrics.base import Metric
@@ -59,10 +59,10 @@ class _Sorted(Objective):
     def fill(self, call: Call) -> None:
         metric = self.sorted_metric
         from_end = bool(metric.discount(np.arange(1, 2))[0] != metric.discount(np.arange(1, 3))[0])
-        how = Scaling(float(self.temperature), self.rounds, float(self.tolerance), bool(self.transposed),
-                      self.max_documents, from_end, call.queries.labels)  # fmt: skip
         rng = call.rng(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
-        call.run(neuralsort, metric.terms(call.queries), how, rng)
+        how = Relaxed(metric.terms(call.queries), call.queries.labels, rng, float(self.temperature), self.rounds,
+                      float(self.tolerance), bool(self.transposed), self.max_documents, from_end)  # fmt: skip
+        call.run(neuralsort, how)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
         """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
