@@ -299,13 +299,11 @@ def scratch_for(longest, how: Rewarded):
 
 
 @inlined_kernel
-def _next_sums(sums: Sums, curvature, shrink, PR, theta, S):
+def _next_sums(sums: Sums, shrink, PR, theta, S):
     """Return the sums one rank further down, where the open mass is ``S``."""
     inverse, square, both = 1.0 / S, (1.0 / S) * (1.0 / S), shrink * shrink
-    ri, dr = sums.RI * shrink + PR * inverse, sums.DR * shrink + theta * inverse
-    if curvature == NOTHING:
-        return Sums(ri, dr, 0.0, 0.0, 0.0)
-    return Sums(ri, dr, sums.RS * both + PR * square, sums.DS * both + theta * square, sums.DN * shrink + inverse)
+    return Sums(sums.RI * shrink + PR * inverse, sums.DR * shrink + theta * inverse, sums.RS * both + PR * square,
+                sums.DS * both + theta * square, sums.DN * shrink + inverse)  # fmt: skip
 
 
 @inlined_kernel
@@ -317,7 +315,7 @@ def add_ranking(how: Rewarded, x: ByScore, placed: Placed, weight, last):
         PR[k] = PR[k + 1] + how.theta[k] * x.rho[placed.y[k]]
     for k in range(ranks):
         d, e, after = placed.y[k], placed.e[k], PR[k + 1]
-        sums = _next_sums(sums, how.curvature, placed.shrink[k], PR[k], how.theta[k], placed.m[k])
+        sums = _next_sums(sums, placed.shrink[k], PR[k], how.theta[k], placed.m[k])
         a = x.rho[d] * sums.DR - sums.RI
         x.grad[d] += weight * (after + e * a)
         if how.curvature == EXPOSURE:
