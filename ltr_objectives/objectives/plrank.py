@@ -1,60 +1,13 @@
-r"""PL-Rank: the expected DCG or NDCG of rankings drawn from a Plackett-Luce model of the scores.
+"""PL-Rank: the expected DCG or NDCG of rankings drawn from a Plackett-Luce model of the scores."""
 
-Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank with
-Gradient Boosted Trees", SIGIR 2024. For one ranking :math:`y` with open masses :math:`S_k`, weights :math:`\theta` and
-rewards :math:`\rho` (eqs. 5-8), let
-
-.. math::
-    \begin{aligned}
-    PR_i &= \sum_{k \ge i} \theta_k \rho_{y_k}, & RI_i &= \sum_{k \le i} PR_k / S_k, &
-    RS_i &= \sum_{k \le i} PR_k / S_k^2, \\
-    DN_i &= \sum_{k \le i} 1 / S_k, & DR_i &= \sum_{k \le i} \theta_k / S_k, &
-    DS_i &= \sum_{k \le i} \theta_k / S_k^2.
-    \end{aligned}
-
-A document of mass :math:`e` at rank :math:`i` has, with :math:`a = \rho \, DR_i - RI_i` (eqs. 6, 9, 10), the gradient
-:math:`PR_{i+1} + e a` and the Hessian
-
-.. math:: PR_{i+1} + 2 e a - e \, DN_i \, PR_{i+1} + e^2 (RS_i - \rho \, DS_i - DN_i \, a).
-
-A document beyond the last rank :math:`K` has :math:`PR_{i+1} = 0`, the sums at :math:`K`, and :math:`e a` instead of
-:math:`2 e a`. Its derivatives depend on the ranking only through RI, DR, RS, DS, DN DR and DN RI at :math:`K`. So these
-are added up over the :math:`N` rankings once for all documents, and each ranking visits only the :math:`K` documents
-that it places. A list takes about :math:`O(N K \log K + n \log n)`, because later ranks reject more draws, instead of
-:math:`O(N (n + K))`.
-
-Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly if the
-ranking placed it early, because :math:`e` may be far above :math:`S_K`. But a document is open at :math:`K` only if
-:math:`e \le S_K`, in floating point too. So rankings are sorted by :math:`S_K`, and a document gets only the sums of
-the rankings with :math:`S_K \ge e`. Then each term is at most of order 1, and exactly what was added is subtracted."""
-
-import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import Check, check_choice, check_positive, one_of
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
-from ltr_objectives.kernels.lists import OneList, each_list
-from ltr_objectives.kernels.plackett_luce import (
-    REACH,
-    WIDEST,
-    Placed,
-    Strata,
-    first_ranks,
-    lattice,
-    open_all,
-    place_narrow,
-    place_wide,
-    placed_space,
-    shares,
-    table_of,
-)
-from ltr_objectives.kernels.records import Rng
-from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.sorting import Sorter, descending_order, sorter
+from ltr_objectives.kernels.expected_reward import EXPOSURE, NOTHING, SECOND_DERIVATIVE, Rewarded, expected_reward
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Facts
@@ -63,17 +16,6 @@ from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
 EXPOSED = np.uint64(0xE5905ED)  # separates the draws of the exposure from those of the gradient
-NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
-
-
-class Rewarded(NamedTuple):
-    """The reward of a data set, and the rankings over which its mean is taken."""
-
-    reward: np.ndarray  # by row
-    scale: np.ndarray  # by query
-    theta: np.ndarray  # by rank
-    curvature: int
-    rng: Rng
 
 
 def _check_discount(name: str, discount: object) -> str | tuple[float, ...]:
@@ -193,7 +135,7 @@ class PLRank(NDCGObjective, text="plrank"):
         theta = self.theta(call.queries.longest)
         if len(theta):
             seed = int(call.key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
-            call.run(_expected_reward, Rewarded(reward, scale, theta, curvature, call.rng(seed, self.samples)))
+            call.run(expected_reward, Rewarded(reward, scale, theta, curvature, call.rng(seed, self.samples)))
 
 
 @dataclass(frozen=True)
@@ -248,192 +190,3 @@ class FairExposure(PLRank):
         queries, exposure = call.queries, self.exposure(call)
         total = np.repeat(np.add.reduceat(exposure, queries.ptr[:-1]), np.diff(queries.ptr))
         return self._merit(queries) * total - exposure, np.ones(len(queries))
-
-
-class Sums(NamedTuple):
-    """The sums of the module's formula, from the first rank to one rank, in the unit of that rank."""
-
-    RI: float
-    DR: float
-    RS: float
-    DS: float
-    DN: float
-
-
-RI, DR, RS, DS, DN_DR, DN_RI = range(6)  # the columns of what is added up over the rankings
-
-
-class ByScore(NamedTuple):
-    """The documents of one list in the order of descending scores, and space for longer lists."""
-
-    s: np.ndarray
-    rho: np.ndarray  # rewards between 0 and 1
-    grad: np.ndarray  # of the expected reward
-    hess: np.ndarray
-
-
-class Scratch(NamedTuple):
-    """The order of a list, a ranking of it, and the sums of all rankings."""
-
-    sort: Sorter
-    order: np.ndarray
-    x: ByScore
-    placed: Placed
-    strata: Strata
-    sums: np.ndarray  # by ranking, at its last rank
-    total: np.ndarray
-    open_mass: np.ndarray  # by ranking, at its last rank
-    by_mass: np.ndarray
-    mass_sort: Sorter
-
-
-@kernel
-def scratch_for(longest, how: Rewarded):
-    """Return scratch for lists of up to ``longest`` documents."""
-    rankings, ranks, sort = how.rng.draws, min(longest, len(how.theta)), sorter(longest)
-    return Scratch(
-        sort, np.empty(longest, np.int64), ByScore(sort.key, np.empty(longest), np.empty(longest), np.empty(longest)),
-        placed_space(ranks, longest), Strata(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)),
-        np.empty((rankings, 6)), np.empty(6), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings),
-    )  # fmt: skip
-
-
-@inlined_kernel
-def _next_sums(sums: Sums, shrink, PR, theta, S):
-    """Return the sums one rank further down, where the open mass is ``S``."""
-    inverse, square, both = 1.0 / S, (1.0 / S) * (1.0 / S), shrink * shrink
-    return Sums(sums.RI * shrink + PR * inverse, sums.DR * shrink + theta * inverse, sums.RS * both + PR * square,
-                sums.DS * both + theta * square, sums.DN * shrink + inverse)  # fmt: skip
-
-
-@inlined_kernel
-def add_ranking(how: Rewarded, x: ByScore, placed: Placed, weight, last):
-    """Add the derivatives of the documents of one ranking; write the sums at its last rank."""
-    ranks, PR, sums = len(placed.y), placed.later, Sums(0.0, 0.0, 0.0, 0.0, 0.0)
-    PR[ranks] = 0.0
-    for k in range(ranks - 1, -1, -1):
-        PR[k] = PR[k + 1] + how.theta[k] * x.rho[placed.y[k]]
-    for k in range(ranks):
-        d, e, after = placed.y[k], placed.e[k], PR[k + 1]
-        sums = _next_sums(sums, placed.shrink[k], PR[k], how.theta[k], placed.m[k])
-        a = x.rho[d] * sums.DR - sums.RI
-        x.grad[d] += weight * (after + e * a)
-        if how.curvature == EXPOSURE:
-            x.hess[d] += weight * e * sums.DR
-        elif how.curvature == SECOND_DERIVATIVE:
-            bend = sums.RS - x.rho[d] * sums.DS - sums.DN * a
-            x.hess[d] += weight * (after + 2.0 * e * a - e * sums.DN * after + e * e * bend)
-    last[RI], last[DR], last[RS], last[DS] = sums.RI, sums.DR, sums.RS, sums.DS
-    last[DN_DR], last[DN_RI] = sums.DN * sums.DR, sums.DN * sums.RI
-
-
-@inlined_kernel
-def open_derivatives(curvature, e, rho, sums):
-    """Return gradient and curvature of a document that is open at the last rank."""
-    slope = e * (rho * sums[DR] - sums[RI])
-    if curvature == NOTHING:
-        return slope, 0.0
-    if curvature == EXPOSURE:
-        return slope, e * sums[DR]
-    return slope, slope + e * e * (sums[RS] - rho * sums[DS] - rho * sums[DN_DR] + sums[DN_RI])
-
-
-@inlined_kernel
-def subtract_placed(how: Rewarded, x: ByScore, placed: Placed, weight, j, r: Scratch):
-    """Subtract from the documents of ranking ``j`` what ``add_open`` adds to them; weigh the sums for it."""
-    last = r.open_mass[j] = placed.m[len(placed.y) - 1]
-    for k in range(len(placed.y)):  # no branch: it would be mispredicted
-        d, e = placed.y[k], placed.e[k]
-        slope, curve = open_derivatives(how.curvature, e, x.rho[d], r.sums[j])
-        share = weight if e <= last else 0.0
-        x.grad[d] -= share * slope
-        x.hess[d] -= share * curve
-    for c in range(6):
-        r.sums[j, c] *= weight
-
-
-@inlined_kernel
-def add_open(how: Rewarded, x: ByScore, mass, r: Scratch):
-    """Add to each document the sums of the rankings at whose last rank it may be open."""
-    descending_order(r.open_mass, r.by_mass, r.mass_sort)
-    r.total[:] = 0.0
-    taken = 0
-    for d in range(len(mass)):
-        while taken < len(r.open_mass) and mass[d] <= r.mass_sort.key[taken]:
-            for c in range(6):
-                r.total[c] += r.sums[r.by_mass[taken], c]
-            taken += 1
-        slope, curve = open_derivatives(how.curvature, mass[d], x.rho[d], r.total)
-        x.grad[d] += slope
-        x.hess[d] += curve
-
-
-@kernel
-def _add_narrow(key, n, how: Rewarded, x: ByScore, r: Scratch):
-    """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
-    rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
-    table = table_of(x.s[:n])
-    placed.shrink[:] = 1.0
-    for j in range(rankings):
-        shares(key, j, rankings, r.strata, placed.u)
-        place_narrow(table, key, j, placed)
-        add_ranking(how, x, placed, weight, r.sums[j])
-        subtract_placed(how, x, placed, weight, j, r)
-    add_open(how, x, table.mass, r)
-
-
-@inlined_kernel
-def add_beyond(how: Rewarded, s, x: ByScore, placed: Placed, weight, unit, sums):
-    """Add the documents beyond the last rank of one ranking; ``unit`` is the score whose mass is 1 there."""
-    for i in placed.y:
-        placed.open_[i] = False
-    d = 0
-    while d < len(s) and s[d] - unit > -REACH:
-        if placed.open_[d]:
-            slope, curve = open_derivatives(how.curvature, math.exp(s[d] - unit), x.rho[d], sums)
-            x.grad[d] += weight * slope
-            x.hess[d] += weight * curve
-        d += 1
-    open_all(placed)
-
-
-@kernel
-def _add_wide(key, n, how: Rewarded, x: ByScore, r: Scratch):
-    """As ``_add_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
-    rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
-    for j in range(rankings):
-        shares(key, j, rankings, r.strata, placed.u)
-        unit = place_wide(x.s[:n], placed)
-        add_ranking(how, x, placed, weight, r.sums[j])
-        add_beyond(how, x.s[:n], x, placed, weight, unit, r.sums[j])
-
-
-@inlined_kernel
-def _plrank(one: OneList, how: Rewarded, r: Scratch) -> None:
-    """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
-    n, reward, x = len(one.s), how.reward[one.first : one.last], r.x
-    low, high = reward.min(), reward.max()
-    if n < 2 or how.scale[one.q] == 0.0 or low == high:
-        return
-    # scores in descending order, and rewards between 0 and 1 beside them
-    descending_order(one.s, r.order, r.sort)
-    for d in range(n):
-        # the least reward adds the same to every ranking: it adds only variance
-        x.rho[d] = (reward[r.order[d]] - low) / (high - low)
-        x.grad[d], x.hess[d] = 0.0, 0.0
-    # the mean over the rankings
-    key = stream(how.rng.seed, how.rng.iteration, np.uint64(one.q))
-    lattice(key, how.rng.draws, min(n, len(how.theta)), r.strata)
-    if x.s[0] - x.s[n - 1] < WIDEST:
-        _add_narrow(key, n, how, x, r)
-    else:
-        _add_wide(key, n, how, x, r)
-    # back to rows and to the unit of the rewards
-    unit = how.scale[one.q] * (high - low)
-    factor = 1.0 if how.curvature == EXPOSURE else -unit
-    for d in range(n):
-        one.grad[r.order[d]] = -unit * x.grad[d]
-        one.hess[r.order[d]] = factor * x.hess[d]
-
-
-_expected_reward = each_list(scratch_for, _plrank)

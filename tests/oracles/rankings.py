@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 
+from ltr_objectives.kernels import expected_reward
 from ltr_objectives.kernels.plackett_luce import WIDEST, place_narrow, place_wide, table_of
 from ltr_objectives.kernels.records import Rng
-from ltr_objectives.objectives import plrank
 
 
 def exact_rankings(scores, ranks):
@@ -50,12 +50,12 @@ def enumerated(objective):
                 return
             rankings, probabilities = exact_rankings(s, len(theta))
             zero = np.uint64(0)
-            how = plrank.Rewarded(reward, scale, theta, curvature, Rng(zero, zero, len(rankings)))
-            r = plrank.scratch_for(n, how)
-            x = plrank.ByScore(s, (reward[order] - reward.min()) / unit, np.zeros(n), np.zeros(n))
+            how = expected_reward.Rewarded(reward, scale, theta, curvature, Rng(zero, zero, len(rankings)))
+            r = expected_reward.scratch_for(n, how)
+            x = expected_reward.ByScore(s, (reward[order] - reward.min()) / unit, np.zeros(n), np.zeros(n))
             _add_rankings(rankings, probabilities, how, x, r)
             call.grad[order] = -scale * unit * x.grad
-            call.hess[order] = x.hess if curvature == plrank.EXPOSURE else -scale * unit * x.hess
+            call.hess[order] = x.hess if curvature == expected_reward.EXPOSURE else -scale * unit * x.hess
 
     return Enumerated(**objective.settings())
 
@@ -72,10 +72,10 @@ def _add_rankings(rankings, probabilities, how, x, r):
             continue
         unit = place_wide(x.s, placed) if wide else place_narrow(table, np.uint64(0), 0, placed)
         assert np.array_equal(placed.y, ranking)
-        plrank.add_ranking(how, x, placed, p, r.sums[j])
+        expected_reward.add_ranking(how, x, placed, p, r.sums[j])
         if wide:
-            plrank.add_beyond(how, x.s, x, placed, p, unit, r.sums[j])
+            expected_reward.add_beyond(how, x.s, x, placed, p, unit, r.sums[j])
         else:
-            plrank.subtract_placed(how, x, placed, p, j, r)
+            expected_reward.subtract_placed(how, x, placed, p, j, r)
     if not wide:
-        plrank.add_open(how, x, table.mass, r)
+        expected_reward.add_open(how, x, table.mass, r)
