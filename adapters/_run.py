@@ -13,6 +13,7 @@ from ltr_objectives.checks import check_integer, check_list, is_number
 from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.libraries import LIBRARIES, Library
+from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric, get_metrics, own_metric
 from ltr_objectives.objectives.around import UnitHessian, innermost
@@ -20,7 +21,7 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import seeded, start
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries, to_numpy
-from ltr_objectives.registry import LARGEST_GRADE, metric_names, objective_for
+from ltr_objectives.registry import metric_names, objective_for
 
 Array = ArrayLike | None
 Arrays = Sequence[ArrayLike | None] | None  # one for each eval set
@@ -273,7 +274,7 @@ def optimised(objective: AnyObjective, parts: Sequence[Part]) -> Metric | str | 
     if isinstance(objective, str):
         return None
     metric = getattr(objective, "metric", None)
-    graded = all(part.labels.min() >= 0 and part.labels.max() <= LARGEST_GRADE for part in parts)
+    graded = all(part.labels.min() >= 0 and part.labels.max() <= gains.LARGEST_GRADE for part in parts)
     return metric if isinstance(metric, Metric) else "ndcg" if graded else "spearman"
 
 

@@ -113,7 +113,7 @@ def _number_that(must: str, good: Callable[[float], bool]) -> Check:
     def check(name: str, value: object) -> float:
         if not (is_number(value) and good(value)):
             refuse(name, value, must)
-        return value
+        return value.item() if isinstance(value, np.generic) else value
 
     return check
 

@@ -160,7 +160,7 @@ def report(
     Returns
     -------
     Report
-        Queries with zero gradient by reason, pairs, Hessian entries, gradient norms. ``print`` shows a table,
+        Queries with zero gradient by reason, Hessian entries, gradient norms. ``print`` shows a table,
         ``as_dict()`` gives plain numbers.
 
     Examples

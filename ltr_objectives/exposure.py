@@ -84,7 +84,7 @@ def evaluate_exposure(
         model = PLRank(None, discount=tuple(attention), samples=samples, seed=seed)
         exposures = [model.exposure(Call.at(queries, s)) for s in drawn]
     exposure, target = np.mean(exposures, axis=0), _sorted(queries, queries.labels, attention)
-    query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
+    query = queries.query_by_row
     found = _compared("", exposure, target, len(queries))
     if owner is not None:
         ids = ids_of(owner, "owner")

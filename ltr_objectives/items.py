@@ -74,7 +74,7 @@ def evaluate_items(
     queries = Queries(np.zeros(len(to_numpy(scores, "scores"))) if labels is None else labels, group, qid=qid)
     check_rows("item", ids, queries.rows)
     s = queries.check_scores(scores).values
-    query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
+    query = queries.query_by_row
     order = np.lexsort((-s, query))
     top = order[np.arange(queries.rows) - queries.ptr[query] < k]
     of = query[top]

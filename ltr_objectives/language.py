@@ -5,7 +5,7 @@
     objective  name [: [metric] [; parameter = value ...]] [goal in brackets]
     metric     name [(parameter = value, ...)] [@ cutoff] [goal in brackets]
 
-Every sign is read once, so that the longest text takes milliseconds. Classes are found by
+The longest text takes milliseconds. Classes are found by
 :func:`ltr_objectives.get_objective` and :func:`ltr_objectives.get_metric`.
 """
 

@@ -61,7 +61,7 @@ class Library(ABC):
     def knows(self, native: str) -> bool:
         """Return True if the library has a ranking objective of this name; settings may follow CatBoost's."""
         name = native.partition(":")[0] if self.capitals else native
-        return name in self.natives and not native.startswith(self.unusable or ("\0",))
+        return name in self.natives and not native.startswith(self.unusable)
 
     def in_documents(self, objective: str) -> bool:
         """Return True if regularisation can be given in documents: if the objective's Hessians are known."""

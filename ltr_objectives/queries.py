@@ -298,6 +298,11 @@ class Queries:
         return other
 
     @property
+    def query_by_row(self) -> np.ndarray:
+        """The number of the query of each row, from 0."""
+        return np.repeat(np.arange(len(self)), np.diff(self.ptr))
+
+    @property
     def weight_by_query(self) -> np.ndarray | None:
         """The mean of each query's row weights, or None."""
         weight = self.weight_by_row
@@ -322,7 +327,7 @@ class Queries:
         >>> len(queries), queries.labels, old
         (1, array([0., 2.]), array([1]))
         """
-        query = np.repeat(np.arange(len(self)), np.diff(self.ptr))[kept]
+        query = self.query_by_row[kept]
         weight = None if self.weight_by_row is None else self.weight_by_row[kept]
         return Queries(self.labels[kept], qid=query, weight=weight), np.unique(query)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.binary import RPrecision
@@ -13,7 +14,6 @@ from ltr_objectives.queries import Queries
 
 # Metrics that YetiLoss for NDCG, without a cutoff, trains as well as its rivals: docs/results.md has the measurements
 USUAL = {"ndcg", "precision", "recall", "map", "mrr", "hit", "err"}
-LARGEST_GRADE = 31  # as in LightGBM's table of gains
 Maker = Callable[[Metric, str | None], Sequence[Objective]]  # takes a metric and its goal
 COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
 
@@ -40,8 +40,8 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
     """Return the objective to train for a metric: YetiLoss for NDCG, for the metric, or for both, by our studies.
 
     A metric that looks at few documents or grades gives few gradients, and NDCG uses all of them: it is trained for the
-    usual metrics, and added to those with a threshold. With ``queries``, on which it is to be trained, NDCG is left out
-    if no label is above the threshold, or one is above 31: its gain would outweigh all others.
+    usual metrics, and added to those with a threshold, unless in ``queries``, on which it is to be trained, no label is
+    above the threshold, or one is above 31: its gain would outweigh all others.
 
     For a sum of metrics it is the sum of the objectives for them, which share the weight of their metric.
 
@@ -62,7 +62,7 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
         if not options:
             return (YetiLoss("ndcg"),)
         largest = None if queries is None else queries.of(goal).labels.max()
-        graded = largest is None or getattr(found, "threshold", 0.0) < largest <= LARGEST_GRADE
+        graded = largest is None or getattr(found, "threshold", 0.0) < largest <= gains.LARGEST_GRADE
         return (YetiLoss("ndcg"), YetiLoss(found)) if graded else (YetiLoss(found),)
 
     return for_parts(get_metric(metric), best)

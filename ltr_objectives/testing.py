@@ -125,7 +125,10 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None, longe
     good = (hess >= 0).all() or _has_hessian(objective, "exact")
     require(good, f"{objective}: the Hessian is negative for some lists; return 0 or its absolute value")
     pulls = [g @ (y - y.mean()) for (s, y), (g, _) in zip(lists, together, strict=True) if np.ptp(s) < 0.1]
-    require(sum(pulls) <= 0, f"{objective}: the gradient is largest for the best documents; change its sign")
+    require(
+        sum(pulls) <= 0,
+        f"{objective}: the gradient is largest for the best documents; change its sign, or read the labels",
+    )
     good = len(every) == 1 or (grad.any() and hess.any())
     require(good, f"{objective}: gradient or Hessian is 0 in all lists; write both, or give labels that differ")
     quiet = objective.without_noise()

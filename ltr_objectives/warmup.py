@@ -1,6 +1,6 @@
-"""Compile every kernel into the package: ``python -m ltr_objectives.warmup``.
+"""Compile the kernels of all named objectives and metrics into the package: ``python -m ltr_objectives.warmup``.
 
-An installation runs this, so that nothing is compiled later. Run it again after an upgrade of numba alone. If the
+An installation runs this, so that little is compiled later. Run it again after an upgrade of numba alone. If the
 package is read-only, the machine code is kept in the user's folder, or in that of ``NUMBA_CACHE_DIR``.
 """
 

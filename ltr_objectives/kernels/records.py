@@ -39,15 +39,15 @@ class Pairs(NamedTuple):
     score_norm: bool
     lambda_norm: bool
     propensity: np.ndarray  # by row; empty if labels are not clicks
-    by_label: np.ndarray  # as in Queries
+    by_label: np.ndarray  # as in Queries, or empty if the kernel does not read it
     delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
 
 
 class Rng(NamedTuple):
     """Random numbers of one iteration.
 
-    Pairwise kernels take None if scores get no noise. Numba then leaves out the code under ``rng is not None``, so
-    that they compile faster.
+    Pairwise kernels take None if scores get no noise and pairs are not drawn. Numba then leaves out the code under
+    ``rng is not None``, so that they compile faster.
     """
 
     seed: np.uint64

@@ -1,1 +1,1 @@
-"""Ranking metrics: their values, and their exact changes when two documents are swapped or one document moves."""
+"""Ranking metrics: their gains, discounts and conventions, from which kernels compute values and exact changes."""

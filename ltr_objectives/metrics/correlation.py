@@ -13,7 +13,7 @@ from ltr_objectives.queries import Queries
 
 def in_runs(queries: Queries, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of each query in descending order of ``numbers``, and the start of each run of equal ones."""
-    query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
+    query = queries.query_by_row
     rows = np.lexsort((-numbers, query))
     found = numbers[rows]
     return rows, np.flatnonzero(np.append(True, (found[1:] != found[:-1]) | (query[1:] != query[:-1])))

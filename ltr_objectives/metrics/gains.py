@@ -12,6 +12,7 @@ from ltr_objectives.kernels.values import best_terms
 from ltr_objectives.queries import Queries, vector
 
 PART = 100_000  # rows
+LARGEST_GRADE = 31  # as in LightGBM's table of gains
 SMALLEST = 1e-290  # the reciprocal of a smaller ideal or mean may overflow, so it counts as 0
 GainType = Literal["exp", "linear"] | tuple[float, ...]
 DiscountType = Literal["log2", "log2-rank", "reciprocal"] | tuple[float, ...]

@@ -55,7 +55,7 @@ class DCG(Metric, text="dcg"):
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         layers, high = super()._layers(queries), queries.labels.max()
-        if self.gain_type == "exp" and type(self).gain is DCG.gain and high > 31:  # which LightGBM does not take
+        if self.gain_type == "exp" and type(self).gain is DCG.gain and high > gains.LARGEST_GRADE:
             linear = "linear gains, as in 'ndcg(gain_type=linear)' or 'plrank:gain=linear', or put labels into classes"
             largest = f"labels are up to {high:g}, and their exponential gains up to 2^{high:g}"
             queries.once("gains", lambda: warn(f"{largest}; for amounts take {linear}"))

@@ -65,7 +65,7 @@ class FirstRelevant(Binary):
     """Rank of the first relevant document, such as the first click, in the mean over queries.
 
     A query without a relevant document has no such rank: it is NaN, and the mean leaves it out, unless ``empty`` is a
-    number. Among equal scores the rank is the expected one, as in every metric. Without ties it is 1 over the
+    number. Among equal scores the rank is the expected one, unless ``ties`` is another. Without ties it is 1 over the
     reciprocal rank of the query.
 
     Examples

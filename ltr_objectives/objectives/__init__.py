@@ -1,1 +1,1 @@
-"""Ranking objectives: gradient and Hessian of a loss over the scores of each query. One file an objective."""
+"""Ranking objectives: gradient and Hessian of a loss over the scores of each query."""

@@ -1,4 +1,4 @@
-"""Wrappers, which change the queries, the labels, the size or the gradient of an objective."""
+"""Wrappers, which change the queries, the size or the gradient of an objective."""
 
 import math
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class Wrapper(Composite):
     )
 
     def before(self, call: Call) -> Call:
-        """Return the call for the wrapped objective, with other labels or queries to skip."""
+        """Return the call for the wrapped objective, with other queries to skip."""
         return call
 
     def factor(self, call: Call) -> float:
@@ -158,7 +158,7 @@ class Subsample(Wrapper):
         return facts._replace(random=self.queries < 1 or facts.random)
 
     def without_noise(self) -> Objective | None:
-        return self.members[0].objective.without_noise()
+        return self.objective.without_noise()
 
     def whole(self) -> Objective:
         return whole(self.objective)

@@ -148,7 +148,7 @@ class Objective(Extensible, abc.ABC):
         return replace(self, **changed) if changed else None
 
     def worth(self, queries: Queries) -> np.ndarray:
-        """Return a number a row: documents of equal worth are equally relevant, and queries of such have zero gradient.
+        """Return a number a row: documents of equal worth are equally relevant, one reason for a zero gradient.
 
         With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """

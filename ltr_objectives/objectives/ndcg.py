@@ -24,7 +24,7 @@ class GainObjective(Objective):
 
 @dataclass(frozen=True)
 class NDCGObjective(GainObjective):
-    """Base of the losses that approximate NDCG@k, which have zero gradient if all labels of a query are equal."""
+    """Base of the losses that approximate NDCG@k, or take its gains and cutoff."""
 
     k: int | None = None
 

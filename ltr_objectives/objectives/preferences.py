@@ -86,7 +86,7 @@ class Preferences(Objective):
             f"pairs are of rows={self.rows}, but the data has {queries.rows}: folds, bags, batches and workers number "
             "rows anew; make Preferences for each",
         )
-        of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[self.pairs]
+        of = queries.query_by_row[self.pairs]
         several = "rows of different queries; a pair is of one query. If you sorted rows by an array order, write "
         _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], f"{several}pairs = np.argsort(order)[pairs]")
         order = np.argsort(of[:, 0], kind="stable")

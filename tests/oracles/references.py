@@ -56,7 +56,8 @@ def reference(objective: ours.Objective, scores, labels):
 
     They are expected values for an objective that is always random, in lists of at most 5 documents.
     """
-    return objective.reference(scores, labels)
+    own = type(objective).reference
+    return None if own is reference else own(objective, scores, labels)
 
 
 @reference.register
