@@ -27,7 +27,8 @@ from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import show
 
 STUDY = (
-    "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
+    "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated. "
+    "Of several folders of a kind the first has the native objectives."
 )
 BESIDE = (
     "Compare every objective with this label instead, by KIND: metrics, libraries and kinds are one family of tests."

@@ -115,6 +115,7 @@ def _number_that(must: str, good: Callable[[float], bool]) -> Check:
             refuse(name, value, must)
         return value.item() if isinstance(value, np.generic) else value
 
+    check.__doc__ = f"Return ``value``, not of NumPy's types; it {must}."
     return check
 
 

@@ -148,7 +148,10 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
 
 
 VALUE = rf"\s*[-+]?{NUMBER}\s*"
-LONG, NUMBERS = 1000, re.compile(rf"[\[(]?{VALUE}(?:,{VALUE})*,?\s*[\])]?")  # Python 3.10 crashes on deep nesting
+LONG, NUMBERS = (
+    1000,
+    re.compile(rf"[\[(]?{VALUE}(?:,{VALUE})*,?\s*[\])]?", re.IGNORECASE),
+)  # Python 3.10 crashes on deep nesting
 
 
 def literal(text: str) -> Any:

@@ -16,6 +16,7 @@ from ltr_objectives import (
     objective_for,
     objective_names,
 )
+from ltr_objectives.metrics.only_evaluated import any_metric
 
 RNG = np.random.default_rng(0)
 X, Y, QID = ranking(0)
@@ -65,7 +66,7 @@ def test_first_is_the_expected_rank_of_the_first_relevant_document():
     np.testing.assert_allclose(filled, np.nan_to_num(expected, nan=7), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["rmse", "mae", "first"])
+@pytest.mark.parametrize("name", ["rmse", "mae", "first", any_metric("first")])
 def test_nothing_trains_or_stops_by_them(name):
     takes = [cls for each in objective_names() if "metric" in (cls := Objective.named[each]).parameters()]
     assert takes

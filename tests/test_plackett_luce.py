@@ -159,9 +159,11 @@ def test_the_reference_is_the_derivative_of_the_expected_reward(objective):
     np.testing.assert_allclose(hess, (up - 2 * loss(scores) + down) / 1e-6, rtol=1e-4, atol=1e-6)
 
 
-def test_long_lists_converge_to_the_reference(rng):
+@pytest.mark.parametrize("span", [0.0, 400.0])
+def test_long_lists_converge_to_the_reference(rng, span):
     n, count = 14, 300
     scores, labels = rng.normal(size=n), rng.choice(4, n, p=[0.5, 0.3, 0.1, 0.1]).astype(float)
+    scores[0] += span
     objective = PLRank(3, samples=200, hessian="exact")
     ours = objective.compute(Queries(np.tile(labels, count), np.full(count, n)), np.tile(scores, count))
     for x, exact in zip(ours, reference(objective, scores, labels), strict=True):

@@ -1,6 +1,6 @@
 """The loop over pairs of any metric, loss and choice of pairs, one draw at a time and in rank order.
 
-The pairs of one rank are one row. If there are few neighbours, or random partners, pairs of equal distance are one run.
+The pairs of one rank are taken together; if there are few neighbours, or random partners, those of equal distance.
 """
 
 from typing import NamedTuple

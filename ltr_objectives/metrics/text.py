@@ -103,9 +103,18 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     return read_metric(metric, convention, Metric.named)
 
 
+def _refuse_only_evaluated(name: str, names: tuple[str, ...], named: Mapping[str, type[Metric]]) -> None:
+    require(
+        name in named or name not in names,
+        f"lower {name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
+        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
+    )
+
+
 def read_metric(metric: str | Metric | None, convention: str | None, named: Mapping[str, type[Metric]]) -> Metric:
     """As :func:`get_metric`, for the classes in ``named``."""
     if isinstance(metric, Metric):
+        _refuse_only_evaluated(metric.name, ("first",), named)
         return metric if convention is None else metric.with_convention(convention)
     if not isinstance(metric, str):
         of = "a string such as 'ndcg@10' or an ltr_objectives.Metric"
@@ -120,11 +129,7 @@ def read_metric(metric: str | Metric | None, convention: str | None, named: Mapp
         form = "name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
         raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(Metric.named))}")
     name, settings, k = split
-    require(
-        name in named or name not in ONLY_EVALUATED,
-        f"lower {name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
-        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
-    )
+    _refuse_only_evaluated(name, ONLY_EVALUATED, named)
     made = find_class(named, name, "metric")
     values = read_values(split_list(settings), metric, name, made.options()) | ({} if k is None else {"k": k})
     found = made(**values, goal=goal)
