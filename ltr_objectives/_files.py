@@ -67,7 +67,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def user_cache() -> Path:
-    """The folder of the user's caches; raises RuntimeError if the user has no home folder."""
+    """Return the folder of the user's caches; raise RuntimeError if the user has no home folder."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(home):  # the XDG specification says to ignore a relative path
         home = os.environ.get("LOCALAPPDATA") or "~/.cache"

@@ -21,7 +21,7 @@ OTHERS = ("yetiloss:ndcg", "yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg"
 
 
 def ours_for(metric: Metric) -> dict[str, Objective]:
-    """Ours by name: what :func:`ltr_objectives.objective_for` names, YetiLoss for the metric itself, and others.
+    """Return our objectives by name: what :func:`ltr_objectives.objective_for` names, YetiLoss for it, and others.
 
     >>> from ltr_objectives import get_metric
     >>> list(ours_for(get_metric("map")))
@@ -54,7 +54,7 @@ def _always(label: str) -> Maker:
 
 
 def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
-    """The library's own to compare with; none for the labels of a goal, which only ours read.
+    """Return the native objectives to compare with; none for the labels of a goal, which they do not read.
 
     >>> from ltr_objectives import get_metric
     >>> natives_for("catboost", get_metric("ndcg@5"))
@@ -68,7 +68,7 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 
 def hessian_of(library: str, objective: str, queries: Queries, n_threads: int | None = None) -> float:
-    """The mean Hessian of a row, which L2 and least Hessians count in: of the library's own as of our nearest.
+    """Return the mean Hessian of a row, in which L2 counts: of a native objective that of our nearest.
 
     It is 1 for other objectives, because our estimators scale their Hessians to documents.
     """
@@ -88,7 +88,7 @@ def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
 
 
 def labels_for(library: str, objective: str, labels: np.ndarray, metric: Metric) -> tuple[np.ndarray, str]:
-    """The labels that an objective takes if ``metric`` is the goal, and a note if they are not those given.
+    """Return the labels that an objective takes if ``metric`` is the goal, and a note if they are not those given.
 
     >>> from ltr_objectives import get_metric
     >>> labels_for("xgboost", "rank:map", np.array([0, 2, 3]), get_metric("map(threshold=2)"))

@@ -22,7 +22,7 @@ def require(condition: object, message: str) -> None:
 
 
 def shown(value: object) -> str:
-    """The repr of ``value`` for a message, cut if it is long.
+    """Return the repr of ``value`` for a message, cut if it is long.
 
     >>> shown("a" * 1000)[-8:]
     "aaa...'"
@@ -63,7 +63,7 @@ def described(thing: object) -> str:
 
 
 def essence(message: str) -> str:
-    """The message of a library without its source line and stack trace.
+    """Return the message of a library without its source line and stack trace.
 
     >>> essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
     'Unknown objective function: `rank:foo`'

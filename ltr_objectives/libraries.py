@@ -55,7 +55,7 @@ class Library(ABC):
             raise ImportError(f"{self.name} is not installed: pip install {self.name}") from None
 
     def exception(self) -> type[Exception]:
-        """The class of its errors."""
+        """Return the class of its errors."""
         return attrgetter(self.error)(self.load())
 
     def knows(self, native: str) -> bool:
@@ -72,7 +72,7 @@ class Library(ABC):
         return self.knows(native) and any(part in native for part in self.binary)
 
     def spelled(self, metric: str) -> str:
-        """A metric as the names of the library's own objectives spell it.
+        """Return a metric as the names of the library's own objectives spell it.
 
         >>> LIBRARIES["catboost"].spelled("ndcg@10")
         'NDCG;top=10'
@@ -81,14 +81,14 @@ class Library(ABC):
         return (name.upper() + (f";top={k}" if k else "")) if self.capitals else f"{name}@{k}" if k else name
 
     def n_threads(self, params: Mapping[str, Any] | None, chosen: int | None = None) -> int | None:
-        """``chosen``, or what a training with ``params`` uses, at most all processors; None if neither says."""
+        """Return ``chosen``, or what a training with ``params`` uses, at most all processors; None if neither says."""
         if chosen is not None or params is None:
             return chosen
         asked = [n for name in self.names(self.threads) if (n := at_most(params.get(name), name)) is not None]
         return min(asked, default=None)
 
     def names(self, name: str) -> tuple[str, ...]:
-        """All names of a parameter, the given one first."""
+        """Return all names of a parameter, the given one first."""
         found = (group for group in self.aliases() if name in group)
         return tuple(dict.fromkeys((name, *(each for group in found for each in group))))
 
@@ -97,7 +97,7 @@ class Library(ABC):
         return {each: params[each] for each in self.names(name) if params.get(each) is not None}
 
     def leaf_limit(self, params: Mapping[str, Any]) -> tuple[str, float]:
-        """The least sum of Hessians in a leaf: its name in ``params``, and its value."""
+        """Return the least sum of Hessians in a leaf: its name in ``params``, and its value."""
         found = self.given(self.least_hessian, params) or {self.least_hessian: self.least_hessian_default}
         return next((name, float(value)) for name, value in found.items())
 
@@ -189,5 +189,5 @@ def is_native(library: str, label: str) -> bool:
 
 
 def named(library: str, label: str) -> str:
-    """A label, marked as native if it is the library's own."""
+    """Return a label, marked as native if it is the library's own."""
     return f"{label} (native)" if is_native(library, label) else label

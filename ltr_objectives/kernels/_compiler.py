@@ -62,7 +62,7 @@ BUILT_IN = PACKAGE / NAME  # whoever can write there can write the package's sou
 
 
 def user_folder() -> Path:
-    """The user's folder for machine code; raises RuntimeError without a home folder."""
+    """Return the user's folder for machine code; raise RuntimeError without a home folder."""
     return (Path(config.CACHE_DIR, "ltr_objectives") if config.CACHE_DIR else user_cache()) / NAME
 
 
@@ -70,7 +70,7 @@ V3 = {"+avx2", "+bmi", "+bmi2", "+cx16", "+f16c", "+fma", "+lzcnt", "+movbe", "+
 
 
 def _processors(codegen: Any) -> Iterator[tuple[str, str, str]]:
-    """The processors whose machine code runs here, best first: this one, x86-64-v3, and the generic one."""
+    """Return the processors whose machine code runs here, best first: this one, x86-64-v3, and the generic one."""
     triple, name, features = codegen.magic_tuple()
     system = triple.rstrip("0123456789.")  # without the version of macOS
     yield system, name, features

@@ -8,7 +8,7 @@ FOLDERS = "kernels", "metrics", "objectives"  # of the files that compiled code 
 
 
 def source_hash(package: Path = PACKAGE) -> str | None:
-    """A hash of every source file that compiled code can come from; None without such files, as in a zip file."""
+    """Hash every source file that compiled code can come from; return None without such files, as in a zip file."""
     files = [path for folder in FOLDERS for path in sorted((package / folder).glob("[a-z_]*.py"))]
     digest = hashlib.sha256(b"".join(path.name.encode() + b"\0" + path.read_bytes() for path in files))
     return digest.hexdigest()[:16] if files else None

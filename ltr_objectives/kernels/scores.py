@@ -59,7 +59,7 @@ def read_scores(given: np.ndarray, ptr: np.ndarray, n_threads: int | None) -> Sc
 
 
 def content_stream(scores: np.ndarray | Scores, ptr: np.ndarray | None = None, n_threads: int | None = 1) -> int:
-    """A 64-bit number that is equal for equal scores and otherwise as good as random.
+    """Return a 64-bit number that is equal for equal scores and otherwise as good as random.
 
     The adapters select the random stream of a tree by it and by the number of trees before with the same scores. So an
     objective that was used before, copied, pickled or continued from a saved model draws the same noise. Scores are

@@ -19,7 +19,7 @@ def total(x):
 
 @kernel
 def total_without(x, best):
-    """The sum of all but ``x[best]``. Subtracting ``x[best]`` from the total would cancel if it is far larger."""
+    """Sum all but ``x[best]``. Subtracting ``x[best]`` from the total would cancel if it is far larger."""
     kept, x[best] = x[best], 0.0
     rest = total(x)
     x[best] = kept
@@ -28,7 +28,7 @@ def total_without(x, best):
 
 @kernel
 def _index_of_largest(x):
-    """The first index of the largest number, found by four independent chains of comparisons."""
+    """Return the first index of the largest number, found by four independent chains of comparisons."""
     m0, m1, m2, m3 = x[0], x[0], x[0], x[0]
     whole = len(x) // 4 * 4
     for i in range(0, whole, 4):

@@ -36,7 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def available_threads() -> int:
-    """Processors that this process may use, bounded by ``NUMBA_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set."""
+    """Return processors that this process may use, bounded by ``NUMBA_NUM_THREADS`` or ``OMP_NUM_THREADS`` if set."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity else os.cpu_count() or 1
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -63,7 +63,7 @@ def at_most(asked: object, name: str = "n_threads") -> int | None:
 
 
 def asked_for(n_threads: object) -> int:
-    """The number of threads; None and -1 are all processors.
+    """Return the number of threads; None and -1 are all processors.
 
     >>> asked_for(3), asked_for(None) == available_threads()
     (3, True)
@@ -101,7 +101,7 @@ _pool = _Pool()
 
 
 def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
-    """Query indices that cut the data into at most ``chunks`` parts with about equally many rows."""
+    """Return query indices that cut the data into at most ``chunks`` parts with about equally many rows."""
     goals = np.linspace(0, ptr[-1], chunks + 1)[1:-1]
     return np.unique(np.concatenate(([0], np.searchsorted(ptr, goals), [len(ptr) - 1])))
 

@@ -168,7 +168,7 @@ class Metric(Extensible, abc.ABC):
         return queries.once(self, lambda: self._layers(queries))
 
     def terms(self, queries: Queries) -> Terms:
-        """Return this metric on ``queries`` as one term; raises if it is a sum of several."""
+        """Return this metric on ``queries`` as one term; raise if it is a sum of several."""
         layers = self.layers(queries)
         require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
         return layers[0]

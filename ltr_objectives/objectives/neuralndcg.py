@@ -65,7 +65,7 @@ class _Sorted(Objective):
         call.run(neuralsort, how)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
-        """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
+        """Return the scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
         n = len(scores)
         away = np.sum((scores[:, None] - scores) * np.sign(scores.real[:, None] - scores.real), axis=1)
         x = ((n + 1 - 2 * np.arange(1, n + 1))[:, None] * scores - away) / self.temperature

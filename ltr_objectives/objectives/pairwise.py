@@ -43,7 +43,7 @@ LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _c
 
 
 def reached(gain: np.ndarray) -> float:
-    """The share of the ranks of a cascade that count: those below several relevant documents do not."""
+    """Return the share of the ranks of a cascade that count: those below several relevant documents do not."""
     return float(min(1.0, 10.0 / max(gain.sum(), 1.0)))
 
 
@@ -114,11 +114,11 @@ class PairwiseObjective(Objective):
         return metric
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        """Weights of the pairs, as the kernels take them: the sum over layers."""
+        """Return the weights of the pairs, as the kernels take them: the sum over layers."""
         return self.weighing_metric.layers(queries)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
-        """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
+        """Return the weight, at least 0, of each pair of ranks of one list, by definition: O(n^2) or slower."""
         return np.abs(brute_force_changes(self.weighing_metric, labels))
 
     @property
@@ -126,7 +126,7 @@ class PairwiseObjective(Objective):
         return MANY if self.neighbors == "all" else self.neighbors
 
     def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
-        """The pairs that count, as the kernels read them."""
+        """Return the pairs that count, as the kernels read them."""
         near, cutoff = self._near, max(terms.cutoff for terms in layers)
         ranks = min(cutoff, self.truncation or MANY)
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
@@ -207,7 +207,7 @@ class PairwiseObjective(Objective):
         return not (self._random or self.score_norm or self._normalizes(None))
 
     def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The documents in rank order, the ranks of each pair's higher and lower label, and the pair's weight."""
+        """Return the documents in rank order, the ranks of the higher and lower label of pairs, and their weights."""
         order = np.argsort(-scores.real, kind="stable")
         y = labels[order]
         d, e = np.triu_indices(len(y), 1)

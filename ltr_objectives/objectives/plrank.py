@@ -91,13 +91,13 @@ class PLRank(NDCGObjective, text="plrank"):
         return super().facts._replace(random=True)
 
     def theta(self, longest: int) -> np.ndarray:
-        """Weights of the ranks, down to the last that is not zero."""
+        """Return the weights of the ranks, down to the last that is not zero."""
         ranks = np.arange(1, min(longest, self.k or longest) + 1)
         weights = gains.apply_discount(self.discount, ranks)
         return weights[: np.flatnonzero(weights)[-1] + 1] if weights.any() else weights[:0]
 
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
-        """Reward of each row and factor of each query; override it for your own reward.
+        """Return the reward of each row and the factor of each query; override it for your own reward.
 
         Rewards may be negative. If the reward is not linear in the exposure of the documents, such as fairness of
         exposure, return its derivative with respect to :meth:`exposure`. That linear reward has the same gradient.
@@ -117,7 +117,7 @@ class PLRank(NDCGObjective, text="plrank"):
         return gain, gains.reciprocal(gains.best_sums(queries, gain, weights), gains.SMALLEST)
 
     def exposure(self, call: Call) -> np.ndarray:
-        r"""Expected rank weight of each row, mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`.
+        r"""Estimate the rank weight of each row: mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`.
 
         Its rankings are independent of those of the gradient, which a reward linear in it leaves unbiased.
         """
@@ -178,7 +178,7 @@ class FairExposure(PLRank):
     checks: ClassVar[dict[str, Check]] = {"floor": check_positive}
 
     def _merit(self, queries: Queries) -> np.ndarray:
-        """Shares of the merit of each query."""
+        """Return the shares of the merit of each query."""
         DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
         merit = gains.apply_gain(self.gain, queries.labels) + float(self.floor)
         return merit / np.repeat(np.add.reduceat(merit, queries.ptr[:-1]), np.diff(queries.ptr))

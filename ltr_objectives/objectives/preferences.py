@@ -80,7 +80,7 @@ class Preferences(Objective):
         return won - lost
 
     def _by_query(self, queries: Queries) -> ByQuery:
-        """The pairs in the order of their queries; raises if the rows are not those of ``queries``."""
+        """Return the pairs in the order of their queries; raise if the rows are not those of ``queries``."""
         require(
             queries.rows == self.rows,
             f"pairs are of rows={self.rows}, but the data has {queries.rows}: folds, bags, batches and workers number "
@@ -109,7 +109,7 @@ def _refuse(name: str, values: np.ndarray, wrong: Any, reason: str) -> None:
 
 
 def _pairs(pairs: Any, rows: int) -> np.ndarray:
-    """A copy of the pairs as int64."""
+    """Return a copy of the pairs as int64."""
     given = to_numpy(pairs, "pairs")
     form = given.ndim == 2 and given.shape[1] == 2 and given.size
     require(form, f"pairs must have shape (pairs, 2), the preferred row first, got shape {given.shape}")

@@ -78,7 +78,7 @@ class RankNet(PairwiseObjective, text="ranknet"):
         return (self._terms(queries),)
 
     def _both_ways(self, queries: Queries) -> tuple[Terms, ...]:
-        """Two layers of weight 1/2, which prefer opposite documents of a pair of equal labels."""
+        """Return two layers of weight 1/2, which prefer opposite documents of a pair of equal labels."""
         rows, gain = np.arange(queries.rows), np.empty((2, queries.rows))
         for i, ties in enumerate((rows, -rows)):
             gain[i, np.lexsort((ties, queries.labels))] = rows

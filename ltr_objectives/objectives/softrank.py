@@ -45,7 +45,7 @@ class NormalScores(NamedTuple):
 
 @functools.lru_cache
 def discount_exponentials(ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors c and z with ``sum_m c_m z_m^(d - 1)`` = 1 / log2(1 + d) for d = 1, ..., ranks, within 1e-12.
+    """Return factors c and z with ``sum_m c_m z_m^(d - 1)`` = 1 / log2(1 + d) for d = 1, ..., ranks, within 1e-12.
 
     1 / log(1 + d) is a mixture of exp(-x d) over x > 0, so a few, spread evenly in log x, suffice. The last z is 1.
     """

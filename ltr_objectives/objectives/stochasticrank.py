@@ -172,7 +172,7 @@ class StochasticRank(Objective, text="stochasticrank"):
 
 @inlined
 def _bell(u):
-    """``exp(-u^2 / 2)`` for ``|u| <= WIDTH``."""
+    """Return ``exp(-u^2 / 2)`` for ``|u| <= WIDTH``."""
     v = u * u * (1.0 / 256.0)
     e = C8 + v * (C9 + v * (C10 + v * C11))
     e = 1.0 - v + v * v * (C2 + v * (C3 + v * (C4 + v * (C5 + v * (C6 + v * (C7 + v * e))))))
@@ -215,7 +215,7 @@ def _edge_sums(x, g, P, Q, m, inverse, g_i):
 
 @kernel
 def _first_at_most(x, limit, first, last):
-    """The first rank in ``[first, last)`` with ``x <= limit``, or ``last``; ``x`` descends."""
+    """Return the first rank in ``[first, last)`` with ``x <= limit``, or ``last``; ``x`` descends."""
     while first < last:
         middle = (first + last) // 2
         if x[middle] <= limit:

@@ -155,7 +155,7 @@ class Split(NamedTuple):
 
 
 def cross_validation(data: RankingData, count: int, seed: int) -> list[Split]:
-    """``count`` folds of randomly chosen queries; all parts keep the order of the data.
+    """Return ``count`` folds of randomly chosen queries; all parts keep the order of the data.
 
     In turn one part is test, the next validation, and the others train.
     """
@@ -170,7 +170,7 @@ def cross_validation(data: RankingData, count: int, seed: int) -> list[Split]:
 
 
 def forward(values: np.ndarray, count: int, name: str) -> list[Split]:
-    """``count`` folds of queries with ``values``, of the column ``name``, such as dates.
+    """Return ``count`` folds of queries with ``values``, of the column ``name``, such as dates.
 
     The sorted values are cut into ``count + 2`` blocks with about equally many queries, no value in two blocks. Each of
     the last ``count`` blocks is once test; the block before it is validation, and all blocks before that train.

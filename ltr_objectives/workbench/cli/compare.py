@@ -122,7 +122,7 @@ def compare(
 
 
 def _library_of(model: Path | None, libraries: Sequence[str], data: Path) -> str:
-    """The library whose model files end as ``model`` does; raises if that cannot be written."""
+    """Return the library whose model files end as ``model`` does; raise if that cannot be written."""
     if model is None:
         return ""
     endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
