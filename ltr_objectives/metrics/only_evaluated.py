@@ -102,7 +102,8 @@ def any_metric(metric: str | Metric, convention: str | None = None) -> Any:
     plain, goal = split_goal(metric.strip()) if isinstance(metric, str) else ("", None)
     name, settings, k = split_metric(plain) or ("", "", None)
     if name not in POWERS:
-        return read_metric(metric, convention, {"first": FirstRelevant, **Metric.named})
+        known: Any = {"first": FirstRelevant, **dict.fromkeys(POWERS, RowError), **Metric.named}
+        return read_metric(metric, convention, known)
     require(not settings and k is None, f"{name} has no cutoff and no options; write {name!r}")
     there = f"conventions of {name}: {', '.join(LIBRARIES)}"
     require(convention in (None, *LIBRARIES), f"{name} has no convention {shown(convention)}; {there}")

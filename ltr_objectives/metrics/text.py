@@ -127,7 +127,7 @@ def read_metric(metric: str | Metric | None, convention: str | None, named: Mapp
     split = split_metric(plain)
     if split is None:
         form = "name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
-        raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(Metric.named))}")
+        raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(named))}")
     name, settings, k = split
     _refuse_only_evaluated(name, ONLY_EVALUATED, named)
     made = find_class(named, name, "metric")
