@@ -104,9 +104,9 @@ def write() -> None:
 
 
 def as_in_docs(source: Path) -> str:
-    """The page with its links as if it stood in this folder."""
-    beside = lambda match: f"]({os.path.relpath(source.parent / match[1], DOCS)}"  # noqa: E731
-    return LINK.sub(beside, source.read_text(encoding="utf-8"))
+    """Return the page with its links as if it stood in this folder."""
+    text = source.read_text(encoding="utf-8")
+    return LINK.sub(lambda match: f"]({os.path.relpath(source.parent / match[1], DOCS)}", text)
 
 
 def on_site(markdown: str) -> str:
@@ -174,7 +174,7 @@ def render(public: str, thing: Any) -> str:
 
 
 def members(thing: Any) -> list[str] | None:
-    """List the members of a class to show: all of a base class, those of ours that a text names, else the new ones."""
+    """List the members to show: all of a base class, those the docstring of ours names, or the new ones."""
     if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
         return None
     if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
