@@ -174,7 +174,7 @@ def render(public: str, thing: Any) -> str:
 
 
 def members(thing: Any) -> list[str] | None:
-    """List the members to show: all of a base class, those the docstring of ours names, or the new ones."""
+    """List the members to show: all of a base class, those that the docstring of our class names, or the new ones."""
     if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
         return None
     if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
