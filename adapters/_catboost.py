@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,18 +50,27 @@ class CatBoost(Library):
     of_the_data = ("cat_features", "text_features", "embedding_features")
     objectives = r"[A-Z]\w*(:.*)?"
     metrics = r"[A-Z]\w*(:.*)?"
-    natives = dict.fromkeys((
-        "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
-        "LambdaMart", "StochasticFilter", "QueryCrossEntropy",
-    ), "")  # fmt: skip
+    natives: ClassVar = {
+        "YetiRank": "yetirank:preset=catboost", "YetiRankPairwise": None, "QueryRMSE": "", "StochasticRank": "",
+        "QuerySoftMax": "", "PairLogit": "ranknet", "PairLogitPairwise": None, "LambdaMart": None,
+        "StochasticFilter": None, "QueryCrossEntropy": None,
+    }  # fmt: skip
     rivals = ("YetiRank", "QueryRMSE")
     rivals_for = dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}")
     unusable = ("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION", "StochasticFilter", "QueryCrossEntropy")
     binary = ("mode=MAP", "mode=MRR", "metric=MRR")
+    chances = ("mode=ERR",)
     capitals = True
     dtype = np.float64
     negative_hessians = True
     seed = "random_seed"
+
+    def twin(self, objective: str) -> str | None:
+        if mode := re.fullmatch(r"YetiRank:mode=([A-Z]+)(?:;top=(\d+))?", objective):
+            return f"yetiloss:{mode[1].lower()}{f'@{mode[2]}' if mode[2] else ''};preset=catboost"
+        name, _, settings = objective.partition(":")
+        found = self.natives.get(name, "")
+        return None if found and settings else found
 
     def aliases(self) -> Sequence[tuple[str, ...]]:
         return (

@@ -68,11 +68,11 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 
 def hessian_of(library: str, objective: str, queries: Queries, n_threads: int | None = None) -> float:
-    """Return the mean Hessian of a row, in which L2 counts: of a native objective that of our nearest.
+    """Return the mean Hessian of a row, in which L2 counts: of a native objective that of its twin.
 
     It is 1 for other objectives, because our estimators scale their Hessians to documents.
     """
-    twin = LIBRARIES[library].natives.get(objective)
+    twin = LIBRARIES[library].twin(objective)
     return float(typical(get_objective(twin), queries, n_threads).hessian) if twin else 1.0
 
 
@@ -94,11 +94,15 @@ def labels_for(library: str, objective: str, labels: np.ndarray, metric: Metric)
     >>> labels_for("xgboost", "rank:map", np.array([0, 2, 3]), get_metric("map(threshold=2)"))
     (array([0., 0., 1.]), 'rank:map learns only which labels are above 2')
     """
-    threshold = getattr(metric, "threshold", 0.0)
-    found = (labels > threshold).astype(np.float64)
-    if not LIBRARIES[library].is_binary(objective) or np.array_equal(found, labels):
+    facts = LIBRARIES[library]
+    if facts.is_binary(objective):
+        threshold = getattr(metric, "threshold", 0.0)
+        found, note = (labels > threshold).astype(np.float64), f"which labels are above {threshold:g}"
+    elif metric.name == "err" and any(part in objective for part in facts.chances):
+        found, note = metric.gain(labels), f"the chances that {metric} reads from labels"
+    else:
         return labels, ""
-    return found, f"{objective} learns only which labels are above {threshold:g}"
+    return (labels, "") if np.array_equal(found, labels) else (found, f"{objective} learns only {note}")
 
 
 def try_each(

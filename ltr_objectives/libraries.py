@@ -31,12 +31,12 @@ class Library(ABC):
     by_column: ClassVar[tuple[str, ...]]  # parameters that may number the columns, or have an entry for each
     objectives: ClassVar[str]  # the forms of names of its objectives
     metrics: ClassVar[str]  # the forms of names of its metrics, of which it may read only the beginning
-    # its own ranking objectives: ours with the same Hessians, "" if those are 1, None if they are not known
-    natives: ClassVar[Mapping[str, str | None]]
+    natives: ClassVar[Mapping[str, str | None]]  # its own ranking objectives, each with its twin
     rivals: ClassVar[tuple[str, ...]]  # natives to compare with, whatever the metric
     rivals_for: ClassVar[Mapping[str, str]] = {}  # by metric, a further one; {metric} as the library spells it
     unusable: ClassVar[tuple[str, ...]] = ()  # beginnings of natives that cannot be trained in a comparison
     binary: ClassVar[tuple[str, ...]] = ()  # natives that learn only which documents are relevant: parts of names
+    chances: ClassVar[tuple[str, ...]] = ()  # natives whose labels are chances of the metric ERR: parts of names
     capitals: ClassVar[bool] = False  # whether the names of its objectives and metrics begin with one
     seed: ClassVar[str] = "seed"  # the parameter
     least_patience: ClassVar[int] = 1  # of early stopping
@@ -63,9 +63,13 @@ class Library(ABC):
         name = native.partition(":")[0] if self.capitals else native
         return name in self.natives and not native.startswith(self.unusable)
 
+    def twin(self, objective: str) -> str | None:
+        """Return our objective with the Hessians of a native one: "" if those are 1, None if they are not known."""
+        return self.natives.get(objective, "")
+
     def in_documents(self, objective: str) -> bool:
         """Return True if regularisation can be given in documents: if the objective's Hessians are known."""
-        return self.natives.get(objective, "") is not None
+        return self.twin(objective) is not None
 
     def is_binary(self, native: str) -> bool:
         """Return True if this native objective ignores or refuses grades."""

@@ -20,12 +20,12 @@ def fitted(library, objective="auto", metric="map", params=None, **given):
 
 def like_ours(library, native):
     """Our defaults in the units of a native objective: an L2 of 20 documents, and its least Hessian."""
-    twin = CATALOG[library].natives.get(native, "")
+    twin = CATALOG[library].twin(native)
     unit = typical(get_objective(twin), Queries(TRAIN.y, TRAIN.group)).hessian if twin else 1.0
     return {
         "xgboost": {"reg_lambda": 20 * unit, "min_child_weight": unit},
         "lightgbm": {"reg_lambda": 20 * unit, "min_sum_hessian_in_leaf": 1e-3 * unit},
-        "catboost": {"l2_leaf_reg": 20.0, "bootstrap_type": "No", "random_strength": 0},
+        "catboost": {"l2_leaf_reg": 20 * unit, "bootstrap_type": "No", "random_strength": 0},
     }[library]
 
 
