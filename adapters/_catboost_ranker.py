@@ -114,8 +114,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     ) -> Self:  # fmt: skip
         train = read_part(
             X, y, group=group, qid=either(qid=qid, group_id=group_id)[1],
-            weight=either(sample_weight=sample_weight, group_weight=group_weight)[1], labels=labels, margin=baseline,
-            propensity=propensity, position=position,
+            weight=either(sample_weight=sample_weight, group_weight=group_weight)[1], labels=labels,
+            margin=("baseline", baseline), propensity=propensity, position=position,
         )  # fmt: skip
         evals = read_parts(
             eval_set,

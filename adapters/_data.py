@@ -22,7 +22,7 @@ from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of
 from ltr_objectives.adapters._tables import Part, is_frame, is_pool
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
+from ltr_objectives.queries import Queries, by_goal, check_rows, ids_of, refuse_masked, refuse_merged, to_numpy, vector
 
 Named = tuple[str, Any]  # an argument of fit
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
@@ -79,12 +79,12 @@ def either(**given: Any) -> Named:
 
 def read_part(
     X: Any, y: ArrayLike | None, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
-    weight: ArrayLike | None = None, labels: ByGoal | None = None, margin: ArrayLike | None = None,
+    weight: ArrayLike | None = None, labels: ByGoal | None = None, margin: Named = ("baseline", None), where: str = "",
     **clicks: ArrayLike | None,
 ) -> Part:  # fmt: skip
-    """One data set, checked before training. A pool has its own labels, queries, weights and initial scores."""
+    """Read one data set, called ``where`` in warnings. A pool has its own labels, queries, weights and baseline."""
     if is_pool(X):
-        beside = [value for value in (y, group, qid, weight, margin) if value is not None]
+        beside = [value for value in (y, group, qid, weight, margin[1]) if value is not None]
         require(not beside, "a Pool has its own labels, queries, weights and baseline; give none of them beside it")
         return _read_pool(X, read_labels(labels), clicks)
     table, column = read_table(X)
@@ -96,35 +96,29 @@ def read_part(
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
     require(group is not None or qid is not None, LOST)
-    _warn_of_other_orders(table, group, y=y, qid=qid, sample_weight=weight)
+    _warn_of_counts(group, where)
     given = vector("labels", _of_a_column(y))
     require(table.shape[0] == len(given), f"X has {table.shape[0]} rows, but y has {len(given)}")
     stored = _as_stored(given)
     queries = Queries(
         by_goal(stored, goals),
         group,
-        qid=qid,
+        qid=None if qid is None else ids_of(qid),
         weight=None if weight is None else _as_stored(vector("weight", weight)),
-        **clicks,
+        **{name: None if values is None else to_numpy(values, name) for name, values in clicks.items()},
     )
+    by_row = {"labels": labels, **dict([margin]), **clicks}
+    queries.check_order({"X": X, "y": y, "qid": qid, "group": group, "sample_weight": weight, **by_row}, where)
     refuse_merged(given, queries.ptr)
-    start = None if margin is None else _read_margin(margin, queries.rows)
-    return Part(table, queries, stored, start, column is not None)
+    return Part(table, queries, stored, _read_margin(margin, queries.rows), column is not None)
 
 
-def _warn_of_other_orders(X: Any, group: Any, **by_row: Any) -> None:
-    """Warn of a Series whose index shows that its entries are in another order than the rows of ``X``."""
-    for name, values in by_row.items() if is_frame(X) else ():
-        index = values.index if hasattr(values, "iloc") else X.index
-        if not index.equals(X.index) and len(index) == len(X) and index.isin(X.index).all():
-            warn(
-                f"{name} has the index of X in another order, but entries belong to rows by their position; reorder "
-                f"it, as in {name}.loc[X.index], or if it is right as it is, pass {name}.to_numpy()"
-            )
+def _warn_of_counts(group: Any, where: str) -> None:
+    """Warn of sizes in the order of ``value_counts``."""
     if getattr(group, "name", None) == "count" and np.ptp(group) > 0 and (np.diff(group) <= 0).all():
         warn(
-            "group is counted by value_counts(), largest query first, but sizes must be in the order of the rows; "
-            "pass table.groupby('query', sort=False).size(), or the ids as qid="
+            f"{where}group is counted by value_counts(), largest query first, but sizes must be in the order of the "
+            "rows; pass table.groupby('query', sort=False).size(), or the ids as qid="
         )
 
 
@@ -136,13 +130,12 @@ def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None])
         "new pool, with weights as weight=, one number a row",
     )
     queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, **clicks)
-    baseline = None if rows.baseline is None else _read_margin(rows.baseline, queries.rows)
-    return Part(pool, queries, rows.labels, baseline)
+    return Part(pool, queries, rows.labels, _read_margin(("baseline", rows.baseline), queries.rows))
 
 
-def _of_a_column(values: Any) -> Any:
-    """The values of a column vector, with scikit-learn's warning; others as they are."""
-    return column_or_1d(values, warn=True) if getattr(values, "shape", ())[1:] == (1,) else values
+def _of_a_column(values: Any, warn: bool = True) -> Any:
+    """Return the values of a column vector, with scikit-learn's warning of ``y``; others as they are."""
+    return column_or_1d(values, warn=warn) if getattr(values, "shape", ())[1:] == (1,) else values
 
 
 def _as_stored(values: np.ndarray) -> np.ndarray:
@@ -151,11 +144,14 @@ def _as_stored(values: np.ndarray) -> np.ndarray:
         return values.astype(np.float32)
 
 
-def _read_margin(margin: ArrayLike, rows: int) -> np.ndarray:
-    name = "the initial score"  # of which LightGBM would silently read NaN as 0
-    scores = vector(name, _of_a_column(margin))
+def _read_margin(margin: Named, rows: int) -> np.ndarray | None:
+    """Return the initial scores, which may be a column vector."""
+    name, values = margin
+    if values is None:
+        return None
+    scores = vector(name, _of_a_column(values, warn=False))
     check_rows(name, scores, rows)
-    require(np.isfinite(scores).all(), f"{name} must be finite in each row")
+    require(np.isfinite(scores).all(), f"{name} must be finite in each row")  # LightGBM would read NaN as 0
     return scores
 
 
@@ -188,7 +184,9 @@ def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:
     for i, (X, y) in enumerate(pairs):
         try:
             of_pair = {role: None if given is None else given[i] for role, (_, given) in lists.items()}
-            parts.append(read_part(X, y, **of_pair))
+            if "margin" in lists:
+                of_pair["margin"] = lists["margin"][0], of_pair["margin"]
+            parts.append(read_part(X, y, where=f"eval_set[{i}]: ", **of_pair))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)

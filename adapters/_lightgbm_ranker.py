@@ -96,8 +96,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
     ) -> Self:  # fmt: skip
         train = read_part(
-            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=init_score, propensity=propensity,
-            position=position,
+            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=("init_score", init_score),
+            propensity=propensity, position=position,
         )  # fmt: skip
         evals = read_parts(
             either(eval_set=eval_set, eval_X=_pairs(eval_X, eval_y))[1],

@@ -94,8 +94,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         feature_weights: Array = None, callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
     ) -> Self:  # fmt: skip
         train = read_part(
-            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=base_margin, propensity=propensity,
-            position=position,
+            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=("base_margin", base_margin),
+            propensity=propensity, position=position,
         )  # fmt: skip
         evals = read_parts(
             eval_set,

@@ -13,7 +13,7 @@ from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.metrics.only_evaluated import any_metric
 from ltr_objectives.metrics.text import WeightedSum, get_metrics
-from ltr_objectives.queries import Labels, Queries, read_labels, vector
+from ltr_objectives.queries import Labels, Queries, read_labels
 
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -92,9 +92,11 @@ def evaluate(
     if unjudged == "drop":
         read = read_labels(labels)
         judged = {goal: ~np.isnan(y) for goal, y in read}
-        labels = {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
+        given, labels = labels, {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
     queries = Queries(labels, group, qid=qid, weight=weight)
-    scores = queries.check_scores(scores).values if judged else vector("scores", scores)  # which each metric checks
+    if judged:
+        queries.check_order({"labels": given})
+    scores = queries.check_scores(scores, n_threads).values
 
     def value(m: Metric) -> Any:
         if isinstance(m, WeightedSum):

@@ -75,6 +75,7 @@ def evaluate_exposure(
     check_fraction("patience", patience)
     check_choice("policy", policy, ("sorted", "plackett-luce"))
     queries, table = Queries(labels, group, qid=qid), to_numpy(scores, "scores")
+    queries.check_order({"scores": scores, "owner": owner})
     require(table.ndim in (1, 2) and table.size, f"scores must have shape (rows,) or (rows, draws), got {table.shape}")
     drawn = [queries.check_scores(column).values for column in (table.T if table.ndim == 2 else [table])]
     attention = patience ** np.arange(queries.longest, dtype=np.float64)

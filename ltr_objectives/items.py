@@ -73,6 +73,7 @@ def evaluate_items(
     k = check_integer("k", k)
     queries = Queries(np.zeros(len(to_numpy(scores, "scores"))) if labels is None else labels, group, qid=qid)
     check_rows("item", ids, queries.rows)
+    queries.check_order({"item": item, "familiarity": familiarity, "vectors": vectors, "expected": expected})
     s = queries.check_scores(scores).values
     query = queries.query_by_row
     order = np.lexsort((-s, query))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.scores import Scores, read_scores
 from ltr_objectives.kernels.sorting import sort_lists
@@ -230,6 +230,9 @@ class Queries:
         )
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
+        self._orders: dict[int, tuple[str, Any]] = {}
+        clicks = {"propensity": propensity, "position": position}
+        self.check_order({"labels": labels, "qid": qid, "group": group, "weight": weight, **clicks})
         self._computed: dict[Hashable, tuple[Any]] = {}
         self._zeros: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -237,7 +240,12 @@ class Queries:
         return len(self.ptr) - 1
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_computed": {}, "_zeros": []}  # results depend on labels, which `with_labels` replaces
+        return {
+            **vars(self),
+            "_computed": {},
+            "_zeros": [],
+            "_orders": {},
+        }  # results depend on labels, which `with_labels` replaces
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -269,6 +277,27 @@ class Queries:
         _check_each("position", given, good, f"whole numbers from 0 to {MOST_POSITIONS - 1}")
         require(self.labels.min() >= 0, "with position, labels are clicks and must not be negative")
         return given.astype(np.int64)
+
+    def check_order(self, arrays: Mapping[str, Any], where: str = "") -> None:
+        """Warn of a table or Series of pandas whose index has the rows, or the queries, in another order than others.
+
+        Entries count by position. The first index of each length is the order of all others, also in later calls;
+        without one by query it is that of the ids in ``arrays["qid"]``.
+        """
+        several = {
+            f"{name}[{key!r}]": x for name, of in arrays.items() if isinstance(of, Mapping) for key, x in of.items()
+        }
+        indexed = {name: x for name, x in {**arrays, **several}.items() if hasattr(x, "iloc")}
+        if any(len(x) == len(self) < self.rows for x in indexed.values()) and arrays.get("qid") is not None:
+            self._orders.setdefault(len(self), ("qid.unique()", ids_of(arrays["qid"])[self.ptr[:-1]]))
+        for name, values in indexed.items():
+            index = values.index
+            first, order = self._orders.setdefault(len(index), (f"{name}.index", index))
+            if not (index.equals(order) or np.array_equal(index, order)) and index.isin(order).all():
+                warn(
+                    f"{where}{name} has the entries of {first} in another order, but they count by position; reorder "
+                    f"it by .loc[{first}], or if it is right as it is, pass it by .to_numpy()"
+                )
 
     def of(self, goal: str | None) -> "Queries":
         """Return these queries with the labels of a goal, without propensities and positions; for None, themselves.
@@ -357,16 +386,19 @@ class Queries:
         q = np.diff(self.ptr).argmax()
         return values[self.ptr[q] : self.ptr[q + 1]]
 
-    def check_scores(self, scores: ArrayLike | Scores, n_threads: int | None = 1) -> Scores:
+    def check_scores(
+        self, scores: ArrayLike | Scores, n_threads: int | None = 1, name: str = "scores"
+    ) -> Scores:  # fmt: skip
         """Return scores as kernels take them; raise unless there is one finite number per row.
 
         Scores that this method returned are not checked again.
         """
-        given = scores.values if isinstance(scores, Scores) else vector("scores", scores, keep=np.float32)
-        check_rows("scores", given, self.rows)
+        given = scores.values if isinstance(scores, Scores) else vector(name, scores, keep=np.float32)
+        check_rows(name, given, self.rows)
         if isinstance(scores, Scores):
             return scores
+        self.check_order({name: scores})
         read = read_scores(given, self.ptr, n_threads)
         if not np.isfinite(read.largest):
-            _check_each("scores", read.values, np.isfinite(read.values), "finite")
+            _check_each(name, read.values, np.isfinite(read.values), "finite")
         return read

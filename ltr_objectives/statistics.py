@@ -230,8 +230,8 @@ def compare_scores(
     warn_of_equal_orders([chosen], queries, "these labels", n_threads)
     student = _student()
     a, b = (
-        chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
-        for scores in (scores_a, scores_b)
+        chosen.values(queries, queries.check_scores(scores, n_threads, name).values, n_threads=n_threads)
+        for name, scores in (("scores_a", scores_a), ("scores_b", scores_b))
     )
     of = chosen.weight_by_query(queries)
     mean_a, mean_b = (chosen.average(*chosen.sums(values, of)) for values in (a, b))
@@ -239,6 +239,7 @@ def compare_scores(
     count = int(np.count_nonzero(shares(gap, of)))
     require(user is not None or buckets is None, f"buckets={buckets!r} divides users; pass user=, one id per query")
     if user is not None:
+        queries.check_order({"qid": qid, "user": user})
         gap, weights = _means(gap, of, _buckets(ids_of(user, "user"), len(queries), buckets, seed))
     difference = mean(gap, weights)
     reach = float(student.ppf((1 + level) / 2, freedom(shares(gap, weights)))) * standard_error(gap, weights)

@@ -46,6 +46,7 @@ def to_run(
     """
     values = vector("scores", scores)
     queries = Queries(np.zeros(len(values)), group, qid=qid)
+    queries.check_order({"scores": scores, "item": item})
     return _by_query(queries, queries.check_scores(values).values.tolist(), qid, item)
 
 
@@ -79,6 +80,7 @@ def to_qrels(
     values = vector("labels", labels)
     judged = ~np.isnan(values)
     queries = Queries(np.zeros(len(values)), group, qid=qid)
+    queries.check_order({"labels": labels, "item": item})
     for row in np.flatnonzero(judged & ((values != np.floor(values)) | (np.abs(values) >= LARGEST))):
         raise LTRError(
             f"labels must be whole numbers of 32 bits, which these tools read, but row {row} is {values[row]}; round "

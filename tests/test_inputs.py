@@ -8,10 +8,11 @@ import pickle
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 from catalog import METRICS, OBJECTIVES
 
-from ltr_objectives import LTRError, Queries, evaluate, get_metric, get_objective
+from ltr_objectives import LTRError, LTRWarning, Queries, compare_scores, evaluate, get_metric, get_objective, report
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 
 
@@ -244,3 +245,44 @@ def test_other_libraries_arrays():
     for name in ("to_numpy", "copy_to_host", "cpu"):  # cuDF, numba, PyTorch
         other = type("Other", (OnDevice,), {name: OnDevice.get, "get": property()})
         assert Queries(other([1.0, 2.0]), [2]).labels.tolist() == [1, 2]
+
+
+ENTRIES = {
+    "evaluate": lambda s, y, qid, **k: evaluate(["ndcg", "map"], s, y, qid=qid, **k),
+    "drop": lambda s, y, qid, **k: evaluate("ndcg", s, y, qid=qid, unjudged="drop", **k),
+    "compare_scores": lambda s, y, qid, **k: compare_scores("ndcg", s, np.zeros(len(s)), y, qid=qid, **k),
+    "per_query": lambda s, y, qid: get_metric("ndcg").per_query(s, y, qid=qid),
+    "gradient_hessian": lambda s, y, qid, **k: get_objective("lambdamart").gradient_hessian(s, y, qid=qid, **k),
+    "report": lambda s, y, qid, **k: report("lambdamart", s, y, qid=qid, **k),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_series_in_another_order_are_warned_of_by_name(entry):
+    """Entries count by position, so that values would be of other rows."""
+    call = ENTRIES[entry]
+    ids = np.repeat(np.random.default_rng(0).permutation(30), 4)
+    given = {"s": np.arange(120.0), "y": np.arange(120) % 2, "qid": ids}
+    names = {"s": "scores(_a)?", "y": "labels", "qid": "qid"}
+    if entry != "per_query":
+        given["weight"] = np.ones(120)
+        by_query = pd.Series(np.arange(1.0, 31.0))
+        with pytest.warns(LTRWarning, match=r"^weight has the entries of qid.unique\(\)"):
+            call(**given | {"weight": by_query})
+        call(**given | {"weight": by_query.loc[pd.unique(ids)]})
+    call(**{name: pd.Series(values) for name, values in given.items()})
+    for name in given.keys() - {"y"}:
+        turned = {name: pd.Series(given[name])[::-1]}
+        with pytest.warns(LTRWarning, match=f"^(labels|{names.get(name, name)}) has the entries"):
+            call(**given | {"y": pd.Series(given["y"])} | turned)
+        call(**given | turned)  # one alone says nothing
+
+
+def test_the_orders_of_goals_of_two_models_and_of_users():
+    y, qid = np.arange(120) % 2, np.repeat(np.arange(30)[::-1], 4)
+    with pytest.warns(LTRWarning, match=r"^labels\['b'\] has the entries of labels\['a'\].index"):
+        evaluate("ndcg[b]", y, {"a": pd.Series(y), "b": pd.Series(y)[::-1]}, qid=qid)
+    with pytest.warns(LTRWarning, match=r"^scores_b has the entries of scores_a.index"):
+        compare_scores("ndcg", pd.Series(y), pd.Series(-y)[::-1], y, qid=qid)
+    with pytest.warns(LTRWarning, match="^user has"):
+        compare_scores("ndcg", y, -y, y, qid=qid, user=pd.Series(np.arange(30)))

@@ -5,6 +5,7 @@ import warnings
 import lightgbm
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from catalog import ONE_OF_EACH, PATHS
 from packaging.version import Version
@@ -172,19 +173,61 @@ def test_auto_says_that_only_native_objectives_are_left():
     assert "0 of" in second
 
 
+BY_ROW = {"y": Y % 2, "qid": np.repeat(np.arange(200), 20), "sample_weight": Y + 1, "position": np.arange(4000) % 20}
+MARGINS = {"xgboost": "base_margin", "lightgbm": "init_score", "catboost": "baseline"}
+
+
+def orders(work):
+    """The warnings of orders."""
+    return [text for text in (str(each.message) for each in warnings_of(work)) if "order" in text]
+
+
 @libraries
 def test_series_in_another_order_than_the_table(library):
-    def texts(group, **other):
-        given = {"y": pd.Series(Y), "sample_weight": pd.Series(Y + 1), **other}
-        fit = ranker(library, n_estimators=1).fit
-        return " ".join(str(each.message) for each in warnings_of(lambda: fit(table, group=group, **given)))
-
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    assert "order" not in texts(GROUP)
-    for name, values in {"y": Y, "sample_weight": Y + 1}.items():
-        assert f"{name} has the index of X in another order" in texts(GROUP, **{name: pd.Series(values)[::-1]})
-        assert "order" not in texts(GROUP, **{name: pd.Series(values)[::-1].to_numpy()})
-        assert "order" not in texts(GROUP, **{name: pd.Series(values).set_axis(np.arange(4000)[::-1] + 1)})
+    by_row = {**BY_ROW, MARGINS[library]: Y - 1.0}
+    goals = {"goal": Y}
+
+    def fit(labels=goals, X=table, **other):
+        made = ranker(library, "lambdamart", n_estimators=1, eval_metric="ndcg + ndcg[goal]")
+        return made.fit(X, labels=labels, **by_row | other)
+
+    for name, values in by_row.items():
+        [text] = orders(lambda n=name, v=values: fit(**{n: pd.Series(v)[::-1]}))
+        assert text.startswith(f"{name} has the entries of X.index in another order")
+        assert not orders(lambda n=name, v=values: fit(**{n: pd.Series(v)[::-1].to_numpy()[::-1]}))
+        assert not orders(lambda n=name, v=values: fit(**{n: pd.Series(v).set_axis(np.arange(4000)[::-1] + 1)}))
+        assert not orders(
+            lambda n=name, v=values: fit(X=pl.from_pandas(table), **{n: pd.Series(v)[::-1].set_axis(range(4000))})
+        )
+    assert "labels['goal'] has" in orders(lambda: fit({"goal": pd.Series(Y)[::-1]}))[0]
+    fitted = fit()
+    wrong = {"y": Y, "qid": by_row["qid"], "labels": {"goal": pd.Series(Y)[::-1]}}
+    assert "labels['goal'] has" in orders(lambda: fitted.score(table, **wrong))[0]
+    eval_set = [(table, Y), (table, pd.Series(Y)[::-1])]
+    lists = {"eval_qid": [by_row["qid"]] * 2, "eval_labels": [goals, {"goal": pd.Series(Y)[::-1]}]}
+    said = orders(lambda: ranker(library, "lambdamart", n_estimators=1, eval_metric="ndcg + ndcg[goal]").fit(
+        table, Y, qid=by_row["qid"], labels=goals, eval_set=eval_set, **lists))  # fmt: skip
+    assert [text.partition(" has")[0] for text in said] == ["eval_set[1]: y", "eval_set[1]: labels['goal']"]
+
+
+@libraries
+def test_weights_by_query_in_another_order_than_the_queries(library):
+    """As of groupby, which sorts the queries."""
+    qid = np.repeat(np.random.default_rng(1).permutation(200), 20)
+    by_query = pd.Series(np.arange(1.0, 201.0))
+    fit = ranker(library, n_estimators=1).fit
+    [text] = orders(lambda: fit(X, Y, qid=qid, sample_weight=by_query))
+    assert text.startswith("sample_weight has the entries of qid.unique() in another order")
+    assert not orders(lambda: fit(X, Y, qid=qid, sample_weight=by_query.loc[pd.unique(qid)]))
+    sizes = pd.Series(20, index=pd.unique(qid))
+    assert "group.index" in orders(lambda: fit(X, Y, group=sizes, sample_weight=by_query))[0]
+    assert not orders(lambda: fit(X, Y, group=sizes, sample_weight=by_query.loc[sizes.index]))
+
+
+@libraries
+def test_sizes_in_the_order_of_value_counts(library):
     query = pd.Series(np.repeat([0, 1, 2], [30, 70, 3900]))
-    assert "counted by value_counts()" in texts(query.value_counts())
-    assert "order" not in texts(query.value_counts(sort=False))
+    fit = ranker(library, n_estimators=1).fit
+    assert "counted by value_counts()" in orders(lambda: fit(X, Y, group=query.value_counts()))[0]
+    assert not orders(lambda: fit(X, Y, group=query.value_counts(sort=False)))
