@@ -59,7 +59,7 @@ class Memo:
     """
 
     def __init__(self) -> None:
-        self._known: tuple[tuple[tuple[np.ndarray | None, ...], Queries], ...] = ()
+        self._known: tuple[tuple[dict[str, np.ndarray | None], Queries], ...] = ()
         self._trainings: weakref.WeakKeyDictionary[Any, Training] = weakref.WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -68,14 +68,14 @@ class Memo:
     def queries(self, labels: Any, goals: Mapping[str, np.ndarray], **others: Any) -> Queries:
         """The `Queries` of a data set, or those of an equal one if there was one; arguments as of `Queries`."""
         arrays = {name: None if x is None else to_numpy(x, name) for name, x in {"labels": labels, **others}.items()}
-        key = (*arrays.values(), *goals.values())
+        key = {**arrays, **{f"labels[{goal}]": values for goal, values in goals.items()}}
         for known, queries in self._known:
-            if all(map(equal, known, key)):
+            if known.keys() == key.keys() and all(equal(known[name], key[name]) for name in key):
                 return queries
         first: Any = arrays.pop("labels")
         queries = Queries(by_goal(first, goals), **arrays)
-        copies = queries.labels, *(None if a is None else a.copy() for a in key[1:])  # labels are already a copy
-        self._known = ((copies, queries), *self._known)[:KEPT]
+        copies = {name: None if values is None else values.copy() for name, values in key.items() if name != "labels"}
+        self._known = (({"labels": queries.labels, **copies}, queries), *self._known)[:KEPT]  # already a copy
         return queries
 
     def training(self, by: Any) -> Training:
@@ -230,6 +230,8 @@ class MetricCallable(OfLibrary):
         if labels is None:
             refuse_goals(metrics)
         read = [goal for metric in metrics for goal in metric.goals]
+        by_data = labels is None or (isinstance(labels, Mapping) and not any(isinstance(data, str) for data in labels))
+        require(by_data, "labels must have the goals of each data set, as in {dvalid: {'revenue': array}}")
         self.labels = [(data, read_labels(by_goal)) for data, by_goal in (labels or {}).items()]
         for _, given in self.labels:
             check_read(given, read, self.__name__)

@@ -91,7 +91,7 @@ def read_part(
     if y is None:
         raise LTRError("a ranker requires y to be passed, but the target y is None; y holds the labels")
     goals = read_labels(labels)
-    _refuse_leaks(table, by_goal(y, labels or {}))
+    _refuse_leaks(table, by_goal(y, labels or {}), where)
     if column is not None:
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
@@ -155,14 +155,19 @@ def _read_margin(margin: Named, rows: int) -> np.ndarray | None:
     return scores
 
 
-def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
-    """Raise if a column of ``X`` is called like a goal, or is the Series that was given as labels."""
+def _refuse_leaks(X: Any, labels: Mapping[str | None, Any], where: str) -> None:
+    """Raise if a column of ``X`` has the labels of a goal under its name or that of the Series; warn of the name."""
     for goal, values in labels.items() if is_frame(X) else ():
-        name = getattr(values, "name", None)
-        same = name in X and np.array_equal(to_numpy(values), X[name])
-        column = name if same else goal
-        leaks = column is not None and column in X
-        require(not leaks, f"X has a column {column!r}, which holds labels and would be a feature; drop it")
+        for column in dict.fromkeys((goal, getattr(values, "name", None))):
+            if column is None or column not in X:
+                continue
+            same = np.array_equal(to_numpy(values), X[column])
+            require(not same, f"X has a column {column!r}, which holds labels and would be a feature; drop it")
+            if column == goal:
+                warn(
+                    f"{where}X has a column {column!r}, a feature with other numbers than the labels of this name; "
+                    "drop it unless it is known before users see the documents"
+                )
 
 
 def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:

@@ -4,6 +4,7 @@ import pickle
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 from catalog import OBJECTIVES, PATHS
@@ -177,6 +178,37 @@ def test_the_libraries_functions_stop_by_a_sum_of_goals(make):
         values = log["valid"]["ndcg@10+0.3*ndcg@10[revenue]"]
     expected = value_of_sum(scores, y_valid, of_valid["labels"]["revenue"], valid_group)
     assert max(values) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("make", "metric_of"), [(lgb.Dataset, lightgbm_metric), (xgb.DMatrix, xgboost_metric)])
+def test_goals_of_equal_data_sets_are_told_apart_by_their_names(make, metric_of):
+    (X, y, group), _ = data_of("goals")
+    first, second, without = (make(X, y, group=group) for _ in range(3))
+    for data in (first, second, without):
+        data.construct() if make is lgb.Dataset else None
+    u, v, scores = (np.random.default_rng(seed).integers(0, 3, len(y)) for seed in range(3))
+    by_data = {first: {"a": u, "b": v}, second: {"b": u, "a": v}, without: {"a": u}}
+    sum_of = metric_of("ndcg[a] + 0.1*ndcg[b]", labels=by_data)
+    for data in (first, second):
+        [(name, value, *_)] = sum_of(scores, data)
+        expected = evaluate("ndcg[a] + 0.1*ndcg[b]", scores, {"y": y, **by_data[data]}, group)
+        assert value == pytest.approx(-expected if name.startswith("-") else expected)
+    with pytest.raises(LTRError, match="no labels 'b'"):
+        sum_of(scores, without)
+    for wrong in ({"a": u}, u):
+        with pytest.raises(LTRError, match="goals of each data set"):
+            metric_of("ndcg[a]", labels=wrong)
+
+
+@libraries
+def test_a_feature_that_is_called_like_a_goal_is_no_label(library):
+    (X, y, group), given = data_of("goals")
+    table = pd.DataFrame(X).add_prefix("f").rename(columns={"f0": "revenue"})
+    with pytest.warns(LTRWarning, match="X has a column 'revenue', a feature"):
+        named = ranker(library, "lambdamart[revenue]").fit(table, y, group=group, **given)
+    assert np.array_equal(
+        named.predict(table), ranker(library, "lambdamart[revenue]").fit(X, y, group=group, **given).predict(X)
+    )
 
 
 # objectives whose scores are in the units of the labels start at their weighted mean, as a regression does
