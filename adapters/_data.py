@@ -188,7 +188,7 @@ def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:
     parts = []
     for i, (X, y) in enumerate(pairs):
         try:
-            of_pair = {role: None if given is None else given[i] for role, (_, given) in lists.items()}
+            of_pair: dict[str, Any] = {role: None if x is None else x[i] for role, (_, x) in lists.items()}
             if "margin" in lists:
                 of_pair["margin"] = lists["margin"][0], of_pair["margin"]
             parts.append(read_part(X, y, where=f"eval_set[{i}]: ", **of_pair))

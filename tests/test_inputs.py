@@ -247,7 +247,7 @@ def test_other_libraries_arrays():
         assert Queries(other([1.0, 2.0]), [2]).labels.tolist() == [1, 2]
 
 
-ENTRIES = {
+OF_ROWS = {
     "evaluate": lambda s, y, qid, **k: evaluate(["ndcg", "map"], s, y, qid=qid, **k),
     "drop": lambda s, y, qid, **k: evaluate("ndcg", s, y, qid=qid, unjudged="drop", **k),
     "compare_scores": lambda s, y, qid, **k: compare_scores("ndcg", s, np.zeros(len(s)), y, qid=qid, **k),
@@ -257,10 +257,10 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", OF_ROWS)
 def test_series_in_another_order_are_warned_of_by_name(entry):
     """Entries count by position, so that values would be of other rows."""
-    call = ENTRIES[entry]
+    call = OF_ROWS[entry]
     ids = np.repeat(np.random.default_rng(0).permutation(30), 4)
     given = {"s": np.arange(120.0), "y": np.arange(120) % 2, "qid": ids}
     names = {"s": "scores(_a)?", "y": "labels", "qid": "qid"}
