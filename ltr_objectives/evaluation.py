@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_if_all_relevant
+from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.metrics.only_evaluated import any_metric
 from ltr_objectives.metrics.text import WeightedSum, get_metrics
-from ltr_objectives.queries import Labels, Queries, read_labels
+from ltr_objectives.queries import Labels, Queries, check_rows, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -30,6 +31,7 @@ def evaluate(
     convention: Convention | None = None,
     per_query: bool = False,
     unjudged: Unjudged = "refuse",
+    retrieved: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Any:
     """Average the value of a ranking metric, or of several, over queries; also RMSE and MAE over all rows.
@@ -59,6 +61,9 @@ def evaluate(
         Documents that nobody judged, whose labels are NaN. "drop" leaves them out of the ranking (condensed lists:
         Sakai, "Alternatives to Bpref", SIGIR 2007), for each goal by its own labels. A query without a judged document
         is NaN, and the mean leaves it out.
+    retrieved : array of bool of shape (rows,), optional
+        False for judged documents that a search did not find. They have no rank, but are among the relevant documents
+        of recall, MAP and NDCG. Their scores are not read and may be NaN.
     n_threads : int, optional
         All processors by default; the result does not depend on it.
 
@@ -85,34 +90,67 @@ def evaluate(
     {'mrr': 0.5, 'mrr[revenue]': 0.75}
     >>> evaluate("mrr", [3.0, 2.0, 1.0], [float("nan"), 0, 1], group=[3], unjudged="drop")
     0.5
+    >>> evaluate("recall@10", [2.0, 1.0, float("nan")], [0, 1, 1], group=[3], retrieved=[True, True, False])
+    0.5
     """
     check_choice("unjudged", unjudged, ("refuse", "drop"))
     chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention, any_metric)
     judged: dict[str | None, np.ndarray] = {}
-    if unjudged == "drop":
+    given, drop = labels, unjudged == "drop"
+    if drop or retrieved is not None:
         read = read_labels(labels)
-        judged = {goal: ~np.isnan(y) for goal, y in read}
-        given, labels = labels, {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
+        judged = {goal: ~np.isnan(y) if drop else np.ones(len(y), bool) for goal, y in read}
+        labels = {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
     queries = Queries(labels, group, qid=qid, weight=weight)
     if judged:
-        queries.check_order({"labels": given})
-    scores = queries.check_scores(scores, n_threads).values
+        queries.check_order({"labels": given, "scores": scores, "retrieved": retrieved})
+    found = None if retrieved is None else _read_retrieved(retrieved, queries.rows)
+    if found is not None:
+        scores = vector("scores", scores)
+        check_rows("scores", scores, queries.rows)
+        scores = np.where(
+            found, scores, np.nextafter(np.fmin.reduce(scores[found], initial=0.0), -np.inf)
+        )  # below all others
+    s = queries.check_scores(scores, n_threads).values
 
     def value(m: Metric) -> Any:
         if isinstance(m, WeightedSum):
             return m.of_parts(value)
         if not judged:
-            return (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads)
+            return (m.values if per_query else m.mean)(queries, s, n_threads=n_threads)
         kept = judged.get(m.goal, next(iter(judged.values())))
         part, of = queries.of(m.goal)._condensed(kept)
         m = replace(m, goal=None)
+        if found is not None:
+            part = of_a_run(m, part, found[kept])
         if not per_query:
-            return m.mean(part, scores[kept], n_threads=n_threads)
+            return m.mean(part, s[kept], n_threads=n_threads)
         values = np.full(len(queries), np.nan)
-        values[of] = m.values(part, scores[kept], n_threads=n_threads)
+        values[of] = m.values(part, s[kept], n_threads=n_threads)
         return values
 
     if not judged and any(hasattr(m, "threshold") for m in chosen):
         warn_if_all_relevant(chosen, queries, "these labels", n_threads)
-    found = {str(m): value(m) for m in chosen}
-    return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
+    results = {str(m): value(m) for m in chosen}
+    return results if isinstance(metric, list | tuple) else results[str(chosen[0])]
+
+
+def _read_retrieved(retrieved: ArrayLike, rows: int) -> np.ndarray:
+    """Return which rows were retrieved."""
+    given = vector("retrieved", retrieved)
+    check_rows("retrieved", given, rows)
+    require(((given == 0) | (given == 1)).all(), "retrieved must be True or False in each row")
+    return given == 1
+
+
+def of_a_run(metric: Metric, queries: Queries, retrieved: np.ndarray) -> Queries:
+    """Return queries with gain 0 of the documents that were not retrieved, which count in the scale of ``metric``.
+
+    Their scores must be below all others. Neither ``metric`` nor ``queries`` may have a goal.
+    """
+    whole = metric.cutoff != "none" and type(metric).values is Metric.values
+    require(whole, f"{metric} needs the rank of every document, which documents that were not retrieved do not have")
+    layers = metric.layers(queries)
+    found = Queries(queries.labels, np.diff(queries.ptr), weight=queries.weight_by_row)
+    found.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
+    return found

@@ -1,9 +1,11 @@
 """evaluate and evaluate_exposure beside scikit-learn, all orders of ties, and all rankings of short lists."""
 
+import dataclasses
 from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from catalog import METRICS as CATALOG
 from generated import ranking
 
 from ltr_objectives import (
@@ -186,3 +188,38 @@ def test_plackett_luce_converges_to_the_definition():
     for name, value in expected.items():
         values = [run[name] for run in runs]
         assert abs(np.mean(values) - value) < 4 * np.std(values, ddof=1) / 4 + 1e-3, name  # 1/samples of ee_d
+
+
+CUT = [m for of in CATALOG.values() for m in of if m.cutoff != "none"]
+PADDING = 40  # documents, more than any cutoff or list
+
+
+@pytest.mark.filterwarnings("ignore:these labels")
+@pytest.mark.parametrize("metric", CUT, ids=repr)
+def test_documents_that_were_not_retrieved_are_those_behind_all_cutoffs(metric):
+    """Documents without gain before them leave them no rank that counts."""
+    metric = metric if metric.cutoff == "query" else dataclasses.replace(metric, k=metric.k or 7)
+    rng = np.random.default_rng(5)
+    labels, scores = rng.integers(0, 2, 360).astype(float), rng.normal(size=360)
+    retrieved = rng.random(360) < 0.6
+    retrieved[:12] = False  # a search that found nothing
+    between = np.zeros((30, PADDING))
+    padded = np.column_stack([labels.reshape(30, 12), between]).ravel()
+    ranked = np.column_stack([np.where(retrieved, scores, -9.0).reshape(30, 12), between - 8.0]).ravel()
+    given, weight = np.where(retrieved, scores, np.nan), rng.random(30)
+    for per_query in (True, False):
+        found = evaluate(metric, given, labels, [12] * 30, weight, retrieved=retrieved, per_query=per_query)
+        expected = evaluate(metric, ranked, padded, [12 + PADDING] * 30, weight, per_query=per_query)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    everything = evaluate(metric, scores, labels, [12] * 30, retrieved=np.ones(360, bool))
+    assert everything == evaluate(metric, scores, labels, [12] * 30)
+
+
+def test_a_search_that_found_nothing_and_goals_of_what_it_found():
+    nothing = evaluate(["recall@10", "map", "ndcg"], [np.nan] * 2, [1, 1], [2], retrieved=[False, False])
+    assert set(nothing.values()) == {0.0}
+    labels = {"a": [0, 1, np.nan], "b": [1, 0, 1]}
+    args = [5.0, 4.0, np.nan], labels, [3]
+    how = {"retrieved": [True, True, False], "unjudged": "drop"}
+    assert evaluate("recall@10", *args, **how) == 1.0
+    assert evaluate("recall@10[b] + recall@10", *args, **how) == 1.5

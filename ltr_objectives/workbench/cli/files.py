@@ -10,6 +10,7 @@ import numpy as np
 
 from ltr_objectives._files import open_text, replacing
 from ltr_objectives.errors import require
+from ltr_objectives.evaluation import of_a_run
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import WeightedSum
 from ltr_objectives.queries import Queries
@@ -36,22 +37,16 @@ class Lists(NamedTuple):
         """
         if isinstance(metric, WeightedSum):
             return np.asarray(metric.of_parts(self.values))
-        retrieved = self.retrieved
-        if retrieved is None:
-            return metric.values(self.queries, self.scores)
-        require(metric.cutoff != "none", f"{metric} needs the rank of every document, which a run does not have")
-        layers = metric.layers(self.queries)
-        ranked = Queries(self.queries.labels, np.diff(self.queries.ptr))
-        ranked.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
-        return metric.values(ranked, self.scores)
+        return metric.values(self._of(metric), self.scores)
 
     def mean(self, metric: Metric) -> float:
         """Return the mean over queries, or over rows of errors by row."""
         if isinstance(metric, WeightedSum):
             return float(metric.of_parts(self.mean))
-        if self.retrieved is None:
-            return metric.mean(self.queries, self.scores)
-        return metric.average(*metric.sums(self.values(metric), metric.weight_by_query(self.queries)))
+        return metric.mean(self._of(metric), self.scores)
+
+    def _of(self, metric: Metric) -> Queries:
+        return self.queries if self.retrieved is None else of_a_run(metric, self.queries, self.retrieved)
 
 
 def read_data(option: str, path: Path, columns: Columns, *, features: bool = True, unjudged: bool = False) -> Table:
