@@ -283,7 +283,8 @@ def prepared(tmp_path_factory):
         "run": "1 Q0 a 1 2 t\n", "qrels": "1 0 a 1\n", "other": "2 0 a 1\n", "run_short": "1 Q0 a 1 2\n", "void": "",
         "apart": "1\n2\n1\n", "row": "1 2 3\n",
         "run_nan": "1 Q0 a 1 nan t\n", "run_twice": "1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", "run_words": "1 Q0 a 1 x t\n",
-        "qrels_long": "1 0 a 1 1\n", "noqid.txt": "1 1:1\n", "wide.txt": "1 qid:1 1:1 700000:1\n", "cut.ubj": "{",
+        "qrels_long": "1 0 a 1 1\n", "qrels_joined": "1 0 a 1_0\n", "joined.txt": "1 qid:1_1 1:1\n",
+        "noqid.txt": "1 1:1\n", "wide.txt": "1 qid:1 1:1 700000:1\n", "cut.ubj": "{",
     }.items():  # fmt: skip
         (folder / name).write_text(text)
     (folder / "folder.txt").mkdir()

@@ -131,6 +131,7 @@ def test_dense_rows_far_beyond_the_text_are_refused(tmp_path):
 
 BROKEN = (
     "good qid:3 1:1", "1", "1 1:1 qid:3", "1 qid", "1 qid:3.5 1:1", "1 qid:9999999999999999999 1:1",
+    "1 qid:3_1 1:1", "1_0 qid:3 1:1", "1 qid:3 1_1:1", "1 qid:3 1:1_0",  # which Python reads without the underscore
     "1 qid:3 1:1 2:", "1 qid:3 a:1", "1 qid:3 9999999999:1", "1 qid:3 0:1", "1 qid:3 2:1 1:1",
 )  # fmt: skip
 

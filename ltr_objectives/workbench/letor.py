@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives._files import UNREADABLE, open_text
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.queries import sizes_of
 
 TABLES = "the names of tables end in .csv or .parquet"
@@ -50,6 +50,7 @@ def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         raise ImportError(f"LETOR files need scikit-learn: pip install scikit-learn ({error})") from None
     try:
         with open_text(path) as file:
+            _refuse_underscores(file.getvalue())
             X, y, qid = load_svmlight_file(file, dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
     except UNREADABLE as error:
@@ -58,6 +59,14 @@ def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         return X, y.astype(np.float32), sizes_of(qid).astype(np.int64), qid
     except LTRError as error:
         raise LTRError(f"{path}: {error}") from None
+
+
+def _refuse_underscores(content: bytes) -> None:
+    """Raise for an underscore outside comments: Python reads 1_11 as 111, and would join the queries 1_11 and 11_1."""
+    lines = content.splitlines() if b"_" in content else []
+    wrong = next((line for line in lines if b"_" in line.partition(b"#")[0]), b"")
+    text = shown(wrong.decode(errors="replace"))
+    require(not wrong, f"{text} has an underscore; write ids and numbers with digits alone")
 
 
 def dense(X: Any, width: int, path: Path) -> np.ndarray:

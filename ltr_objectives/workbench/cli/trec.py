@@ -62,6 +62,8 @@ def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
         require(not wrong, f"{len(wrong)} rows have other lengths, as {' '.join(wrong[0]) if wrong else ''!r}")
         columns = {name: names.index(name) for name in ("query", "document", number)}
         table = pd.DataFrame({name: [row[i] for row in rows] for name, i in columns.items()})
+        grouped = next((text for text in table[number] if "_" in text), None)  # which float() would read
+        require(grouped is None, f"{grouped!r} is not a number")
         table[number] = table[number].astype(float)
     except UNREADABLE as error:
         raise LTRError(f"{form}: {error}") from None
