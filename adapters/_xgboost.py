@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,8 +98,12 @@ class XGBoost(Library):
             verbose_eval=run.verbose if evals else False,
             xgb_model=run.init_model,
         )
-        model = _with_categories(_kept(model), known)  # a callback of the user's may have stopped it
-        return Trained(run, model, result)
+        model = _kept(model)  # a callback of the user's may have stopped it
+        return Trained(run, _with_categories(model, known, lambda: self._fitted_to(run.train.X, known)), result)
+
+    def _fitted_to(self, X: Any, known: Mapping[int, Any]) -> Any:
+        """A model with the categories of a table, whose callback with ``save_best=True`` has lost them."""
+        return self.load().train({"nthread": 1}, _matrix(X.iloc[:1], known, label=[0.0]), num_boost_round=1)
 
     def start(self, model: Any, X: Any) -> Any:
         model = model.copy()
@@ -141,7 +145,7 @@ class XGBoost(Library):
         """
         texts = [json.loads(model.save_raw("json")) for model in models]
         boosters = [text["learner"]["gradient_booster"] for text in texts]
-        parts = [booster.get("gbtree", booster)["model"] for booster in boosters]
+        parts = [_trees_of(text) for text in texts]
         weighted = boosters if "weight_drop" in boosters[0] else parts
         if weighted[0].get("weight_drop"):  # dart: prediction multiplies each tree by its weight
             weighted[0]["weight_drop"] = [w / len(models) for each in weighted for w in each["weight_drop"]]
@@ -211,13 +215,27 @@ def _kept(model: Any) -> Any:
         return model
     part = model[:rounds]
     part.set_attr(**best)
-    return _with_categories(part, categories_of(model))
+    return _with_categories(part, categories_of(model), lambda: model)
 
 
-def _with_categories(model: Any, known: Mapping[int, Any]) -> Any:
-    """Give a model the categories of its training, which slices, as of early stopping, lose."""
+def _with_categories(model: Any, known: Mapping[int, Any], whole: Callable[[], Any]) -> Any:
+    """Give a model the categories of its training, which slices lose and the model of ``whole`` has.
+
+    Since version 3.1 XGBoost has them in its file, and reads tables by them. The attribute is for others, and for us.
+    """
     model.set_attr(**{CATEGORIES: json.dumps(known) if known else None})
+    if known and hasattr(model, "get_categories") and model.get_categories().empty():
+        text, other = (json.loads(each.save_raw("json")) for each in (model, whole()))
+        _trees_of(text)["cats"] = _trees_of(other)["cats"]
+        model.load_model(bytearray(json.dumps(text), "utf8"))
     return model
+
+
+def _trees_of(text: dict[str, Any]) -> dict[str, Any]:
+    """Return the gbtree in a model's JSON: ``{"model": ...}``, or within ``{"gbtree": ...}`` of dart before 3.4."""
+    booster = text["learner"]["gradient_booster"]
+    trees: dict[str, Any] = booster.get("gbtree", booster)["model"]
+    return trees
 
 
 def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
@@ -225,7 +243,10 @@ def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
     X = _coded(X, known) if is_frame(X) else X
     if categories(X):
         options["enable_categorical"] = True
-    return LIBRARY.load().DMatrix(X, **options)
+    data = LIBRARY.load().DMatrix(X, **options)
+    if is_frame(X) and "feature_types" not in options:  # dumps of whole numbers and bools would have no true thresholds
+        data.feature_types = ["c" if each == "c" else "float" for each in data.feature_types]
+    return data
 
 
 def _name(data: Any, names: list[str] | None) -> None:
@@ -304,7 +325,7 @@ def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]
     first = run.metrics[0] if run.metrics else None
     name = None if first is None else getattr(first, "__name__", str(first))
     maximize = isinstance(first, Metric) or None
-    return [callback(rounds=rounds, metric_name=name, maximize=maximize, save_best=True)]
+    return [callback(rounds=rounds, metric_name=name, maximize=maximize)]  # `_kept` keeps the best
 
 
 def _by_query(part: Part) -> np.ndarray | None:
