@@ -15,7 +15,8 @@ import tl2cgen
 import treelite
 import xgboost as xgb
 from eland.ml.transformers import get_model_transformer
-from generated import ranking
+from generated import ranking, shop
+from onnxmltools.convert.common.data_types import FloatTensorType
 
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker, lightgbm_objective, xgboost_objective
 
@@ -48,16 +49,68 @@ def by_lightgbm(missing=False, **params):
 
 @pytest.fixture(scope="module")
 def recipes():
-    """The functions of the page's section on ONNX, by name."""
+    """The functions of the page for ONNX, by name."""
     code = examples.block("docs/serving.md", "def with_objective").partition("for i, converted")[0]
     names = {"lgb": lgb, "np": np, "test": SimpleNamespace(X=OTHER)}
+    examples.run(examples.block("docs/serving.md", "def with_names"), names)
     examples.run(code, names)
     return names
 
 
-def score(onnx_model):
+def score(onnx_model, rows=OTHER):
     session = onnxruntime.InferenceSession(onnx_model)
-    return session.run(None, {session.get_inputs()[0].name: OTHER})[0].ravel()
+    return session.run(None, {session.get_inputs()[0].name: rows})[0].ravel()
+
+
+TABLE, LABELS, IDS = shop()
+REQUESTS = shop(1)[0].assign(brand=lambda X: X.brand.where(np.arange(len(X)) % 7 > 0))
+
+
+def in_codes(X):
+    """A table as converted models read it."""
+    coded = X.assign(**{c: X[c].cat.codes.where(X[c].notna()) for c in ("brand", "shelf")})
+    return np.ascontiguousarray(coded.to_numpy(np.float32))
+
+
+@pytest.fixture(scope="module", params=["xgboost", "xgb.train", "lightgbm"])
+def of_a_table(request):
+    """A model of a table with missing categories, and its scores of the requests."""
+    train = TABLE.assign(brand=TABLE.brand.where(np.arange(len(TABLE)) % 5 > 0))
+    if request.param == "xgb.train":
+        data = xgb.DMatrix(train, LABELS, qid=IDS, enable_categorical=True)
+        booster = xgb.train({"min_child_weight": 1e-3}, data, 20, obj=xgboost_objective("yetiloss:map"))
+        return booster, booster.predict(xgb.DMatrix(REQUESTS, enable_categorical=True))
+    kind, params = (XGBRanker, {}) if request.param == "xgboost" else (LGBMRanker, {"min_data_per_group": 5})
+    ranker = kind(objective="yetiloss:map", n_estimators=20, **params).fit(train, LABELS, qid=IDS)
+    return ranker.booster_, ranker.predict(REQUESTS)
+
+
+def test_onnx_of_a_table(recipes, of_a_table):
+    """Names, whole numbers above 2^31, bools, categories and missing values."""
+    booster, expected = of_a_table
+    row = [("X", FloatTensorType([None, TABLE.shape[1]]))]
+    if isinstance(booster, xgb.Booster):
+        made = onnxmltools.convert_xgboost(recipes["with_names"](booster), initial_types=row)
+    else:
+        made = onnxmltools.convert_lightgbm(recipes["with_objective"](booster), initial_types=row)
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(score(made.SerializeToString(), in_codes(REQUESTS)), expected, atol=1e-5)
+
+
+def test_treelite_of_a_table(of_a_table):
+    booster, expected = of_a_table
+    if isinstance(booster, xgb.Booster):
+        made = treelite.frontend.from_xgboost(booster[:])  # as the page says
+    else:
+        made = treelite.frontend.from_lightgbm(booster)
+    found = treelite.gtil.predict(made, in_codes(REQUESTS)).ravel()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_onnx_of_linear_trees_is_refused(recipes):
+    booster = by_lightgbm(linear_tree=True)
+    with pytest.raises(ValueError, match="linear"):
+        recipes["with_objective"](booster)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -171,6 +224,7 @@ def test_mlflow_loads_the_library_s_model(tmp_path):
 def test_eland_makes_the_trees_of_elasticsearch(base_score, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"xgb": xgb, "by_xgboost": by_xgboost(missing=True, base_score=base_score)}
+    examples.run(examples.block("docs/serving.md", "def with_names"), names)
     examples.run(examples.block("docs/serving.md", "plain.load_model"), names)
     features = [f"f{k}" for k in range(X.shape[1])]
     given = {"feature_names": features, "classification_labels": None, "classification_weights": None}

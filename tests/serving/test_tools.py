@@ -11,7 +11,7 @@ from wandb.integration.lightgbm import wandb_callback
 from wandb.integration.xgboost import WandbCallback
 
 from ltr_objectives import evaluate, to_qrels, to_run
-from ltr_objectives.adapters import LGBMRanker, XGBRanker
+from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings that these packages cause among themselves
 X, Y, QID = ranking(0)
@@ -44,16 +44,23 @@ def test_ranx_has_our_values_without_ties():
     np.testing.assert_allclose([found[name] for name in metrics], list(ours.values()))
 
 
-@pytest.mark.parametrize(("flavor", "kind"), [(mlflow.xgboost, XGBRanker), (mlflow.lightgbm, LGBMRanker)])
-def test_mlflow_records_every_round(flavor, kind, tmp_path):
+@pytest.mark.parametrize("kind", [XGBRanker, LGBMRanker, CatBoostRanker])
+def test_mlflow_records_every_round_of_every_metric(kind, tmp_path):
+    names = {"mlflow": mlflow}
+    code = examples.block("docs/tools.md", "def log_rounds").partition("mlflow.set_tracking_uri")[0]
+    examples.run(code, names)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
     experiment = mlflow.create_experiment("trackers", artifact_location=tmp_path.as_uri())
-    flavor.autolog(log_models=False, log_datasets=False)
+    metrics = ["ndcg@10", "dcg(gain_type=linear)@10", "map[sales] + 0.3*ndcg@5"]
+    ranker = kind(objective="yetiloss:map", eval_metric=metrics, n_estimators=5)
+    ranker.fit(**DATA, labels={"sales": Y}, eval_labels=[{"sales": Y}])
     with mlflow.start_run(experiment_id=experiment) as tracked:
-        ranker = kind(eval_metric="ndcg@10", n_estimators=20).fit(**DATA)
-    flavor.autolog(disable=True)
-    recorded = mlflow.MlflowClient().get_metric_history(tracked.info.run_id, "validation_0-ndcg_at_10")
-    assert [each.value for each in recorded] == ranker.evals_result_["validation_0"]["ndcg@10"]
+        names["log_rounds"](ranker)
+    client = mlflow.MlflowClient()
+    logged = client.get_run(tracked.info.run_id).data.metrics
+    recorded = [[each.value for each in client.get_metric_history(tracked.info.run_id, name)] for name in logged]
+    assert "validation_0-ndcg_at_10" in logged
+    assert sorted(recorded) == sorted(ranker.evals_result_["validation_0"].values())
 
 
 @pytest.mark.parametrize(("callback", "kind"), [(WandbCallback, XGBRanker), (wandb_callback, LGBMRanker)])
