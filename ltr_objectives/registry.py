@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from ltr_objectives.metrics import gains
+import numpy as np
+
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.binary import RPrecision
+from ltr_objectives.metrics.binary import Binary, RPrecision
 from ltr_objectives.metrics.text import WeightedSum, get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, on_goal
@@ -15,7 +16,9 @@ from ltr_objectives.queries import Queries
 # Metrics that YetiLoss for NDCG, without a cutoff, trains as well as its rivals: docs/results.md has the measurements
 USUAL = {"ndcg", "precision", "recall", "map", "mrr", "hit", "err"}
 Maker = Callable[[Metric, str | None], Sequence[Objective]]  # takes a metric and its goal
-COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
+# options that change the value of a ranking, not which is better
+COUNTING = {"ties", "empty", "query_weights", "short_lists", "normalizer"}
+LARGEST_STUDIED = 5  # of the labels in these measurements, which are whole numbers
 
 
 def objective_names() -> tuple[str, ...]:
@@ -40,8 +43,11 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
     """Return the objective to train for a metric: YetiLoss for NDCG, for the metric, or for both, by our studies.
 
     A metric that looks at few documents or grades gives few gradients, and NDCG uses all of them: it is trained for the
-    usual metrics, and added to those with a threshold, unless in ``queries``, on which it is to be trained, no label is
-    above the threshold, or one is above 31: its gain would outweigh all others.
+    usual metrics, and added to those with a threshold.
+
+    ``queries`` are all the data that it is trained on. With them a threshold counts only if labels lie between it and
+    0. A metric that asks which documents are relevant is trained alone if no label is above its threshold, or if the
+    labels are amounts: not whole numbers up to 5. The largest amounts would outweigh all others in NDCG.
 
     For a sum of metrics it is the sum of the objectives for them, which share the weight of their metric.
 
@@ -49,6 +55,8 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
     ('yetiloss:ndcg', 'yetiloss:auc')
     >>> str(objective_for("map(threshold=2)"))
     'yetiloss:ndcg+yetiloss:map(threshold=2)'
+    >>> str(objective_for("map@10", Queries([0, 12.5, 0], group=[3])))
+    'yetiloss:map@10'
     >>> str(objective_for("ndcg@10 + 0.3*map[revenue]"))
     'yetiloss:ndcg+0.3*yetiloss:ndcg[revenue]'
     """
@@ -56,14 +64,17 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
     def best(plain: Metric, goal: str | None) -> tuple[Objective, ...]:
         found = learnable(plain)
         usual = type(found) is Metric.named.get(found.name) and found.name in USUAL
-        options = set(found._changed()) - COUNTING
-        if not usual or not options <= {"threshold"}:
+        if not usual or not set(found._changed()) - COUNTING <= {"threshold"}:
             return (YetiLoss(found),)
-        if not options:
+        if not isinstance(found, Binary):
             return (YetiLoss("ndcg"),)
-        largest = None if queries is None else queries.of(goal).labels.max()
-        graded = largest is None or getattr(found, "threshold", 0.0) < largest <= gains.LARGEST_GRADE
-        return (YetiLoss("ndcg"), YetiLoss(found)) if graded else (YetiLoss(found),)
+        labels = None if queries is None else queries.of(goal).labels
+        alone, counts = False, found.threshold != 0
+        if labels is not None:
+            relevant = labels > found.threshold
+            alone = not relevant.any() or labels.max() > LARGEST_STUDIED or bool((labels % 1).any())
+            counts = not np.array_equal(relevant, labels > 0)
+        return (YetiLoss(found),) if alone else (YetiLoss("ndcg"), *([YetiLoss(found)] if counts else []))
 
     return for_parts(get_metric(metric), best)
 

@@ -3,8 +3,10 @@
 import itertools
 import pickle
 
+import numpy as np
 import pytest
 from catalog import METRICS
+from own_classes import Right
 
 from ltr_objectives import (
     DCG,
@@ -22,7 +24,8 @@ from ltr_objectives import (
     objective_for,
     objective_names,
 )
-from ltr_objectives.metrics.text import get_metrics
+from ltr_objectives.metrics.binary import Binary
+from ltr_objectives.metrics.text import WeightedSum, get_metrics
 
 
 @pytest.mark.parametrize("name", objective_names())
@@ -155,6 +158,56 @@ def test_ndcg_is_left_out_if_it_cannot_help(labels):
         alone = objective_for(metric, Queries({"other": other, "sold": labels}, group=[3]))
         assert alone == get_objective("yetiloss:map(threshold=2)[sold]")
     assert objective_for(metric, Queries({"other": labels, "sold": [0, 3, 1]}, group=[3])) == objective_for(metric)
+
+
+AMOUNTS = np.array([0, 12.5, 4000, 0, 0, 3, 0.25, 0, 60, 0])
+SIZES = [4, 3, 3]
+ONLY_RELEVANCE = [m for examples in METRICS.values() for m in examples if isinstance(m, Binary)]
+BY_AMOUNT = [*(m for examples in METRICS.values() for m in examples if m.maximum is None), Right(), Right(k=2)]
+
+
+@pytest.mark.parametrize("metric", ONLY_RELEVANCE, ids=repr)
+def test_amounts_change_no_gradient_of_a_metric_that_asks_which_documents_are_relevant(metric):
+    relevant = AMOUNTS > 0
+    scores, wanted = np.cos(np.arange(10)), metric._with(threshold=0.0)
+    gradients = []
+    for labels in (AMOUNTS, AMOUNTS / 1000, AMOUNTS * 100 + 0.5 * relevant, np.sqrt(AMOUNTS)):
+        queries = Queries(labels, SIZES)
+        gradients.append(objective_for(wanted, queries).compute(queries, scores))
+        sold = Queries({"other": relevant, "sold": labels}, SIZES)
+        mixed = WeightedSum(parts=(NDCG(), wanted._with(goal="sold")), weights=(1.0, 0.5))
+        gradients[-1] += objective_for(mixed, sold).compute(sold, scores)
+    for found in gradients:
+        np.testing.assert_allclose(found, gradients[0], rtol=1e-9, atol=1e-12)
+
+
+def test_a_threshold_that_parts_no_labels_is_none():
+    """Of labels 0 and 1 the metrics of libraries that ask for more than 0.5 are those that ask for more than 0."""
+    queries, scores = Queries(AMOUNTS > 0, SIZES), np.cos(np.arange(10))
+    for metric in ONLY_RELEVANCE:
+        both = (objective_for(metric._with(threshold=t), queries).compute(queries, scores) for t in (0.5, 0.0))
+        np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize("metric", BY_AMOUNT, ids=repr)
+@pytest.mark.parametrize("of", ["alone", "goal", "sum"])
+def test_a_query_counts_by_its_amount_if_the_metric_is_not_normalised_by_query(metric, of):
+    """The query with fourfold change of the metric has fourfold gradients."""
+
+    class Fourfold(type(metric)):
+        def scale(self, queries, gain, discount):
+            return super().scale(queries, gain, discount) * np.repeat([1.0, 4.0], [len(queries) - 1, 1])
+
+    labels, scores = np.tile([0.0, 1.0, 2.0, 1.0], 2), np.tile([0.3, 0.1, 0.4, 0.2], 2)
+    fourfold = Fourfold(**metric.settings())
+    queries = Queries({"other": labels, "sold": labels}, [4, 4])
+    asked = fourfold if of == "alone" else fourfold._with(goal="sold")
+    if of == "sum":
+        asked = WeightedSum(parts=(fourfold, asked), weights=(1.0, 0.5))
+    grad, hess = objective_for(asked, queries).without_noise().compute(queries, scores)
+    assert grad.any()
+    for found in (grad, hess):
+        np.testing.assert_allclose(found[4:], 4 * found[:4], rtol=1e-12)
 
 
 def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():

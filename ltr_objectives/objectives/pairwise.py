@@ -66,7 +66,7 @@ class PairwiseObjective(Objective):
     neighbors: Any = "all"
     partners: Any = None
     score_norm: Any = False
-    lambda_norm: Any = False  # None normalises unless there are propensities
+    lambda_norm: Any = False  # None normalises, unless there are propensities or queries count by their amounts
     permutations: Any = 1
     noise: Any = None
     noise_scale: Any = 1.0
@@ -138,7 +138,9 @@ class PairwiseObjective(Objective):
                      propensity, NO_ORDER, NO_DELTA)  # fmt: skip
 
     def _normalizes(self, propensity: np.ndarray | None) -> bool:
-        return propensity is None if self.lambda_norm is None else bool(self.lambda_norm)
+        if self.lambda_norm is not None:
+            return bool(self.lambda_norm)
+        return propensity is None and (self.metric is None or self.weighing_metric.maximum is not None)
 
     def fill(self, call: Call) -> None:
         if call.queries.position is not None:

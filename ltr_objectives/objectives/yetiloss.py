@@ -30,8 +30,9 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     The weight :math:`w` of a pair is a mean over several rankings by noisy scores (section 3.1). Each ranking in which
     the two documents are at most ``neighbors`` ranks apart adds the exact absolute change of the metric when they are
     swapped. The loss of a query is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise,
-    if ``difference`` is "exact". By default its gradient and Hessian are normalised as in lambdarank, so that queries
-    with many or badly ranked pairs do not decide the trees alone. The paper's loss has ``lambda_norm=False``.
+    if ``difference`` is "exact". For a metric with a maximum its gradient and Hessian are normalised as in lambdarank,
+    so that queries with many or badly ranked pairs do not decide the trees alone. The paper's loss has
+    ``lambda_norm=False``.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
         each ranking anew, which takes longer.
     lambda_norm : bool, optional
         Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients, in
-        the mean over the rankings. By default True, but False with propensities, which S would largely undo.
+        the mean over the rankings. By default True, but False with propensities, which S would largely undo, and for a
+        metric without a maximum, such as DCG: S would divide away that one query is worth more than another.
 
     Examples
     --------

@@ -52,5 +52,7 @@ def by_definition(objective, scores, labels):
             np.add.at(grad, rows, sign * weights * slope)
             np.add.at(hess, rows, weights * slope * curve)
         total += 2 * np.sum(weights * slope) / objective.permutations
-    factor = np.log2(1 + total) / total if objective.lambda_norm is not False and total > 0 else 1.0
+    amounts = objective.metric is not None and objective.metric.maximum is None  # by which queries count
+    norm = not amounts if objective.lambda_norm is None else objective.lambda_norm
+    factor = np.log2(1 + total) / total if norm and total > 0 else 1.0
     return factor * grad / objective.permutations, factor * hess / objective.permutations
