@@ -59,6 +59,9 @@ def bagged(
     """
     given = our_names(ranker.library, ranker._given())
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
+    require(
+        "bounds" not in given, "bags stop on different queries, and a bound is kept on one eval set; leave bounds= out"
+    )
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
     known = inspect.signature(ranker.fit).parameters
     for name in own:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._catboost import LIBRARY
 from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, either, read_part, read_parts
 from ltr_objectives.adapters._ranker import Ranker
@@ -38,6 +39,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         Early stopping on one of CatBoost's is refused if another one is ours or an object.
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
+    bounds : mapping of metrics to numbers, optional
+        Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
+        ``eval_metric`` is maximised.
+        The best round that keeps them is kept, also without early stopping.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
@@ -82,10 +87,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
-        convention: Convention | None = None, **params: Any,
+        convention: Convention | None = None, bounds: Limits | None = None, **params: Any,
     ) -> None:  # fmt: skip
         catboost.CatBoost.__init__(self)
-        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
+        ours = {"objective": objective, "eval_metric": eval_metric, "convention": convention, "bounds": bounds}
+        given = {**ours, **params}
         self._init_params = {name: value for name, value in given.items() if value is not None}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

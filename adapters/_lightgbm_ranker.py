@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors
 from ltr_objectives.adapters._ranker import Ranker
@@ -40,6 +41,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         functions are those of ``lightgbm.LGBMRanker.fit``. Nothing else is evaluated.
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
+    bounds : mapping of metrics to numbers, optional
+        Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
+        ``eval_metric`` is maximised.
+        The best round that keeps them is kept, also without early stopping.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
@@ -72,11 +77,13 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
-        convention: Convention | None = None, reg_lambda: float | None = None, **params: Any,
+        convention: Convention | None = None, bounds: Limits | None = None, reg_lambda: float | None = None,
+        **params: Any,
     ) -> None:  # fmt: skip
         super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
         self.eval_metric = eval_metric
         self.convention = convention
+        self.bounds = bounds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._auto import Candidate, train_best
+from ltr_objectives.adapters._bounds import Kept, warn_if_missed
 from ltr_objectives.adapters._data import BaseEstimator, check_columns, check_is_fitted, read_part, read_table
 from ltr_objectives.adapters._run import (
     AUTO,
@@ -43,6 +44,7 @@ from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
+from ltr_objectives.objectives.bounded import Bounded
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,6 +59,8 @@ class Fitted(NamedTuple):
     evals_result_: Records | None = None
     best_score_: dict[str, dict[str, float]] | None = None
     report_: list[Candidate] | None = None
+    bounds_: dict[str, float] | None = None
+    multipliers_: dict[str, list[float]] | None = None
     columns: list[str] | None = None  # the names of all columns as text; None for arrays
     categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
 
@@ -67,8 +71,9 @@ def of_fit(name: str) -> Any:
     def read(ranker: Any) -> Any:
         value = getattr(vars(ranker).get("_fitted"), name, None)
         if value is None:
-            only = {"feature_names_in_": " if X has names", "report_": " if objective='auto'"}.get(name, "")
-            raise AttributeError(f"this {type(ranker).__name__} has no {name}; fit sets it{only}")
+            only = {"feature_names_in_": " if X has names", "report_": " if objective='auto'"}
+            only |= dict.fromkeys(("bounds_", "multipliers_"), " if it has bounds")
+            raise AttributeError(f"this {type(ranker).__name__} has no {name}; fit sets it{only.get(name, '')}")
         return value
 
     return property(read)
@@ -87,6 +92,8 @@ class Ranker:
     evals_result_: Records = of_fit("evals_result_")
     best_score_: dict[str, dict[str, float]] = of_fit("best_score_")
     report_: list[Candidate] = of_fit("report_")
+    bounds_: dict[str, float] = of_fit("bounds_")
+    multipliers_: dict[str, list[float]] = of_fit("multipliers_")
     n_features_in_: int = of_fit("n_features_in_")
     feature_names_in_: np.ndarray = of_fit("feature_names_in_")
 
@@ -166,6 +173,8 @@ class Ranker:
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: a
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
+            With ``bounds``, ``bounds_``, the value that each metric reached, and ``multipliers_``, the weights of their
+            objectives beside the first, one a round.
         """
         raise NotImplementedError
 
@@ -198,7 +207,10 @@ class Ranker:
         run, model, columns = trained.run, trained.model, names_of(X)
         for i, part in enumerate(run.evals):
             warn_of_unknown(part.X, self.library.categories(model), f"eval_set[{i}]")
-        records = {name: {m: [*map(float, v)] for m, v in values.items()} for name, values in trained.records.items()}
+        records = {
+            name: {m: [*map(float, v)] for m, v in values.items() if run.kept is None or m != str(run.kept)}
+            for name, values in trained.records.items()
+        }
         best: dict[str, dict[str, float]] = {}
         if run.params.get("metric_period", 1) == 1:  # CatBoost's, which leaves rounds out of the records
             best = {name: {m: v[kept - 1] for m, v in of.items() if 0 < kept <= len(v)} for name, of in records.items()}
@@ -207,7 +219,10 @@ class Ranker:
         named_by_text = is_pool(X) or (columns is not None and isinstance(X.columns[0], str))
         names = np.array(columns, object) if columns is not None and named_by_text else None
         self._adopt(model)
-        self._fitted = Fitted(X.shape[1], names, run.objective, records, best, report, columns, categorical(X))
+        fitted = Fitted(
+            X.shape[1], names, run.objective, records, best, report, columns=columns, categorical=categorical(X)
+        )
+        self._fitted = fitted if run.kept is None or kept == 0 else of_bounds(fitted, run.kept, kept - 1)
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
         """The warning if no round has a split."""
@@ -343,6 +358,17 @@ class Ranker:
             names is None or known is None or names == known,
             f"X has the columns {names}, but the training had {known}; give these, in this order",
         )
+
+
+def of_bounds(fitted: Fitted, kept: Kept, at: int) -> Fitted:
+    """Return the result with what the bounds did up to the round that is kept; warn if it misses one."""
+    warn_if_missed(kept, at)
+    multipliers = kept.multipliers
+    return fitted._replace(
+        objective_=cast(Bounded, fitted.objective_).at(multipliers.used[at]),
+        bounds_=kept.by_metric(multipliers.values[at].tolist()),
+        multipliers_=kept.by_metric(np.transpose(multipliers.used).tolist()),
+    )
 
 
 def _check_parts(train: Part, evals: Sequence[Part]) -> None:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.adapters._bounds import ROUNDS as ALL_ROUNDS
+from ltr_objectives.adapters._bounds import Kept, read_bounds
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
 from ltr_objectives.adapters._tables import Part, named
 from ltr_objectives.checks import check_integer, check_list, is_number
@@ -33,7 +35,7 @@ AnyObjective = Objective | str | Callable[..., Any]  # ours, the name of the lib
 AUTO = "auto"
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
-OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
+OURS = {"objective", "eval_metric", "convention", "bounds", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
@@ -77,6 +79,12 @@ class Run(NamedTuple):
     def own_metrics(self) -> tuple[Metric, ...]:
         """Our metrics."""
         return tuple(m for m in self.metrics if isinstance(m, Metric))
+
+    @property
+    def kept(self) -> Kept | None:
+        """The metric that chooses the best round if there are bounds."""
+        first = next(iter(self.metrics), None)
+        return first if isinstance(first, Kept) else None
 
     @property
     def native_metrics(self) -> list[str]:
@@ -186,8 +194,24 @@ def read_run(
         seed=next((int(n) % 2**64 for n in library.given("random_state", params).values() if is_number(n)), 0),
         init_model=init_model,
     )
+    if given.get("bounds") is not None:
+        run = with_bounds(run, given)
     run.refuse_unread(library)
     return run
+
+
+def with_bounds(run: Run, given: Mapping[str, Any]) -> Run:
+    """Return the run with the bounds among the parameters ``given``; it keeps the best round in any case."""
+    require(given.get("objective") != AUTO, 'objective="auto" chooses by one metric; leave it out, or bounds=')
+    require(run.params.get("metric_period", 1) == 1, "bounds= need values after each round; leave metric_period= out")
+    evals = run.evals[-1].queries if run.evals else None
+    first = next(iter(run.metrics), None)
+    objective, kept = read_bounds(
+        given["bounds"], first, run.objective, given.get("convention"), run.train.queries, evals
+    )
+    known = {str(metric) for metric in run.metrics}
+    more = [metric for metric in kept.parts if str(metric) not in known]
+    return run._replace(objective=objective, metrics=(kept, *run.metrics, *more), patience=run.patience or ALL_ROUNDS)
 
 
 def is_called(given: Any, library: Library, method: str) -> bool:
@@ -314,5 +338,5 @@ def refuse_dart(setting: str, stops: object) -> None:
     require(
         not (setting and stops),
         f"{setting} changes earlier rounds in later ones, so that the best round cannot be kept; leave early stopping "
-        "out",
+        "and bounds out",
     )

@@ -27,7 +27,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
-READ = ("objective", "eval_metric", "convention", "early_stopping_rounds")  # by us alone
+READ = ("objective", "eval_metric", "convention", "bounds", "early_stopping_rounds")  # by us alone
 WHOLE = re.compile(rb'\A(\{L.*\x07version\[.{,60}\}|\{\s*".*\}\s*|[^{].*)\Z', re.DOTALL)  # UBJSON, JSON, older formats
 CATEGORIES = "ltr_objectives_categories"  # an attribute of models
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals, read_param
@@ -40,6 +41,10 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         (but mape) or ndcg.
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
+    bounds : mapping of metrics to numbers, optional
+        Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
+        ``eval_metric`` is maximised.
+        The best round that keeps them is kept, also without early stopping.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
@@ -74,11 +79,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
-        convention: Convention | None = None, **params: Any,
+        convention: Convention | None = None, bounds: Limits | None = None, **params: Any,
     ) -> None:  # fmt: skip
         # XGBRanker's own constructor refuses objectives that are not XGBoost's
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
+        self.bounds = bounds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name. XGBoost's own method adds those that the constructor of a subclass may not have."""
@@ -112,7 +118,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
-        ours = ("objective", "eval_metric", "convention")
+        ours = ("objective", "eval_metric", "convention", "bounds")
         return {name: read_param(value) for name, value in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:

@@ -1,0 +1,199 @@
+"""Bounds: one metric is maximised while others keep their bounds on the last eval set."""
+
+import pickle
+
+import numpy as np
+import pytest
+from own_classes import Right
+from rankers import LIBRARIES, ranker_class
+from sklearn.base import clone
+
+from ltr_objectives import LTRError, LTRWarning, Queries, evaluate, get_objective
+from ltr_objectives.adapters import bagged
+from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.objectives.bounded import Bounded, Multipliers
+from ltr_objectives.objectives.typical import typical
+
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
+TRAIN, VALI, TEST = make_ranking_fold((120, 80, 40), seed=5, features=10, mean_length=15)
+MONEY, NDCG, MAP = "dcg(gain_type=linear)@10[revenue]", "ndcg@10", "map"
+
+
+def revenue(data):
+    return np.where(data.y > 0, 10 * np.exp(data.X[:, 3]), 0.0)
+
+
+LABELS = {"labels": {"revenue": revenue(TRAIN)}}
+EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid], "eval_labels": [{"revenue": revenue(VALI)}]}
+BOTH = {"relevance": VALI.y, "revenue": revenue(VALI)}
+# between what 20 rounds for money and for NDCG reach on VALI in each library
+LEAST = {NDCG: 0.76, MAP: 0.79}
+
+
+def ranker(library, metric=MONEY, bounds=LEAST, rounds=20, **params):
+    params = {**LIBRARIES[library][1], "n_estimators": rounds, **params}
+    return ranker_class(library)(eval_metric=metric, bounds=bounds, **params)
+
+
+def fit(library, *args, given=None, **params):
+    return ranker(library, *args, **params).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **{**LABELS, **EVAL, **(given or {})})
+
+
+def by_hand(values, bound):
+    """The multipliers of the rounds, from the values after them."""
+    found = [0.5]
+    for value in values[:-1]:
+        found.append(min(max(found[-1] * np.exp(20 * (bound - value) / bound), 0.02), 50))
+    return found
+
+
+@everywhere
+def test_multipliers_follow_the_validation_values_and_the_best_round_in_bounds_is_kept(library):
+    found = fit(library)
+    record = found.evals_result_["validation_0"]
+    assert set(record) == {MONEY, *LEAST}
+    rounds = len(record[MONEY])
+    assert rounds == 20
+    for metric, bound in LEAST.items():
+        # XGBoost records six digits
+        np.testing.assert_allclose(found.multipliers_[metric], by_hand(record[metric], bound), rtol=1e-3)
+        assert evaluate(metric, found.predict(VALI.X), BOTH, qid=VALI.qid) == pytest.approx(found.bounds_[metric])
+    keeps = np.all([np.array(record[metric]) >= bound for metric, bound in LEAST.items()], axis=0)
+    assert len(set(keeps)) == 2
+    assert found.best_iteration_ == np.where(keeps, record[MONEY], -1).argmax() + 1
+    weights = [1.0, *(values[found.best_iteration_ - 1] for values in found.multipliers_.values())]
+    assert found.objective_.weights == pytest.approx(weights)
+
+
+def test_the_gradient_is_the_sum_of_parts_of_one_size_with_the_multipliers():
+    rng = np.random.default_rng(0)
+    queries = Queries({"y": TRAIN.y, "revenue": revenue(TRAIN)}, TRAIN.group)
+    parts, goals = [get_objective("ranknet"), get_objective("yetiloss:dcg(gain_type=linear)")], [None, "revenue"]
+    multipliers = Multipliers([0.7])
+    bounded = Bounded(parts, [1.0, 0.5], labels=goals, multipliers=multipliers)
+    for value in (0.6, 0.65, 0.72):
+        scores = rng.normal(size=queries.rows)
+        a = float(multipliers.now[0])
+        expected = np.zeros((2, queries.rows))
+        for part, goal, weight in zip(parts, goals, (1, a), strict=True):
+            size = typical(part, queries.of(goal)).gradient
+            labels = queries.of(goal).labels
+            expected += weight / (1 + a) / size * np.array(part.gradient_hessian(scores, labels, TRAIN.group))
+        np.testing.assert_allclose(bounded.compute(queries, scores), expected, rtol=1e-10, atol=1e-15)
+        multipliers.follow([value])
+    assert len(multipliers.used) == 3
+
+
+@everywhere
+def test_the_same_parameters_train_the_same_bytes(library):
+    first = fit(library)
+    scores = first.predict(TEST.X).tobytes()
+    again = clone(first).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **LABELS, **EVAL)
+    assert again.predict(TEST.X).tobytes() == scores
+    multipliers = first.multipliers_
+    assert first.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **LABELS, **EVAL).predict(TEST.X).tobytes() == scores
+    assert first.multipliers_ == multipliers
+    copied = pickle.loads(pickle.dumps(first))
+    assert copied.predict(TEST.X).tobytes() == scores
+    assert (copied.bounds_, copied.get_params()["bounds"]) == (first.bounds_, LEAST)
+
+
+@everywhere
+def test_without_a_round_in_bounds_the_nearest_is_kept_with_a_warning(library):
+    with pytest.warns(LTRWarning, match="ndcg@10 is"):
+        found = fit(library, MONEY, {NDCG: 0.99, MAP: 0.1})
+    record = found.evals_result_["validation_0"]
+    assert found.best_iteration_ == int(np.argmax(record[NDCG])) + 1
+    assert max(found.multipliers_[NDCG]) == 50
+
+
+@everywhere
+def test_a_training_stops_early_by_what_chooses_the_round(library):
+    found = fit(library, rounds=60, given={"early_stopping_rounds": 4})
+    record = found.evals_result_["validation_0"]
+    assert len(record[MONEY]) == found.best_iteration_ + 4 < 60
+    assert all(found.bounds_[metric] >= bound for metric, bound in LEAST.items())
+
+
+@everywhere
+def test_a_training_that_goes_on_counts_its_own_rounds(library):
+    before = ranker_class(library)(eval_metric=NDCG, **LIBRARIES[library][1]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    found = fit(library, MONEY, {NDCG: 0.76}, given={"init_model": before})
+    record = found.evals_result_["validation_0"]
+    keeps = np.array(record[NDCG]) >= 0.76
+    assert found.best_iteration_ == 8 + np.where(keeps, record[MONEY], -1).argmax() + 1
+    assert len(found.multipliers_[NDCG]) == len(record[NDCG])
+    assert found.bounds_[NDCG] == pytest.approx(record[NDCG][found.best_iteration_ - 9])
+
+
+@everywhere
+def test_one_training_is_on_the_front_of_weights(library):
+    """No fixed weight has more of the first metric in the bound, as measured where the rounds are chosen."""
+    best, rounds = 0.0, 30
+    for weight in (0.03, 0.1, 0.3, 1, 3, 10):
+        fixed = get_objective(f"yetiloss:ndcg + {weight}*yetiloss:dcg(gain_type=linear)[revenue]")
+        params = {**LIBRARIES[library][1], "n_estimators": rounds}
+        model = ranker_class(library)(objective=fixed, eval_metric=[NDCG, MONEY], **params)
+        record = model.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **LABELS, **EVAL).evals_result_["validation_0"]
+        best = max([best, *np.array(record[MONEY])[np.array(record[NDCG]) >= LEAST[NDCG]]])
+    found = fit(library, MONEY, {NDCG: LEAST[NDCG]}, rounds)
+    assert found.best_score_["validation_0"][MONEY] > 0.98 * best > 0
+
+
+@everywhere
+def test_bounds_of_own_metrics_goals_sums_and_segments(library):
+    segment = {"first": np.where(VALI.qid % 2 == 0, VALI.y, 0)}, {"first": np.where(TRAIN.qid % 2 == 0, TRAIN.y, 0)}
+    bounds = {Right(k=5): 0.1, f"{NDCG}+0.001*{MONEY}": 0.6, "ndcg(empty=skip)@10[first]": 0.5, NDCG: 0.5}
+    given = {
+        "labels": {**LABELS["labels"], **segment[1]},
+        "eval_labels": [{**EVAL["eval_labels"][0], **segment[0]}],
+    }
+    found = fit(library, [MONEY, MAP], bounds, given=given)
+    assert set(found.bounds_) == {*map(str, bounds)}
+    assert {MONEY, MAP, *found.bounds_} == set(found.evals_result_["validation_0"])
+    assert all(found.bounds_[str(metric)] >= bound for metric, bound in bounds.items())
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("words", "given", "params"),
+    [
+        ("bounds", {}, {"bounds": {}}),
+        ("bounds", {}, {"bounds": ["ndcg@10"]}),
+        ("bounds", {}, {"bounds": {NDCG: 0}}),
+        ("bounds", {}, {"bounds": {NDCG: "0.7"}}),
+        ("bounds", {}, {"bounds": {NDCG: 74.2}}),
+        ("ndcgg", {}, {"bounds": {"ndcgg": 0.7}}),
+        ("rmse", {}, {"bounds": {"rmse": 0.7}}),
+        ("revenu", {}, {"bounds": {"ndcg@10[revenu]": 0.7}}),
+        ("eval_metric=", {}, {"eval_metric": NDCG}),
+        ("eval_metric=", {}, {"eval_metric": None}),
+        ("eval_set", {"eval_set": None, "eval_qid": None, "eval_labels": None}, {}),
+        ("objective", {}, {"objective": "auto"}),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused_before_training(library, words, given, params):
+    with pytest.raises(LTRError, match=words):
+        ranker(library).set_params(**params).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **{**LABELS, **EVAL, **given})
+
+
+@pytest.mark.parametrize(
+    ("library", "params"),
+    [
+        ("lightgbm", {"boosting_type": "dart"}),
+        ("lightgbm", {"objective": "lambdarank"}),
+        ("xgboost", {"booster": "dart"}),
+        ("xgboost", {"objective": "rank:ndcg"}),
+        ("catboost", {"metric_period": 2}),
+        ("catboost", {"objective": "YetiRank"}),
+    ],
+)
+def test_what_cannot_follow_bounds_is_refused_in_each_library(library, params):
+    with pytest.raises(LTRError, match="bounds"):
+        fit(library, **params)
+
+
+@everywhere
+def test_bags_have_no_bounds(library):
+    with pytest.raises(LTRError, match="bounds"):
+        bagged(ranker(library), TRAIN.X, TRAIN.y, qid=TRAIN.qid, **LABELS)
