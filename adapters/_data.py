@@ -27,9 +27,9 @@ from ltr_objectives.queries import Queries, by_goal, check_rows, ids_of, refuse_
 Named = tuple[str, Any]  # an argument of fit
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 LOST = (
-    "query ids are missing, or a tool of scikit-learn lost them, whose groups= only cuts folds: pass qid= (one id per "
-    "row) or group= (sizes), route "
-    f"qid= by set_fit_request(qid=True), or give X a column {QID!r} that each step keeps, not as 'remainder__{QID}'"
+    "query ids are missing: pass qid= (one id per row) or group= (sizes), of eval sets eval_qid= or eval_group=. In "
+    "scikit-learn's tools groups= only makes folds: call set_fit_request(qid=True) and set_score_request(qid=True), or "
+    f"keep a column {QID!r} in X through every step, not as 'remainder__{QID}'"
 )
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
 RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
@@ -172,7 +172,8 @@ def _refuse_leaks(X: Any, labels: Mapping[str | None, Any], where: str) -> None:
 
 def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:
     """The parts to evaluate on; ``lists`` have arguments of `read_part`, one entry a pair."""
-    one = isinstance(eval_set, tuple) or is_pool(eval_set)
+    several = isinstance(eval_set, tuple) and all(isinstance(each, tuple) or is_pool(each) for each in eval_set)
+    one = is_pool(eval_set) or (isinstance(eval_set, tuple) and not several)
     pairs = [
         (pair, None) if is_pool(pair) else pair
         for pair in check_list("eval_set", [eval_set] if one else eval_set, "pairs (X, y)")

@@ -8,7 +8,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.metrics.correlation import in_runs
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.plrank import PLRank
-from ltr_objectives.queries import Queries, check_rows, ids_of, to_numpy
+from ltr_objectives.queries import Queries, check_rows, codes_of, ids_of, to_numpy
 
 
 def evaluate_exposure(
@@ -90,7 +90,7 @@ def evaluate_exposure(
     if owner is not None:
         ids = ids_of(owner, "owner")
         check_rows("owner", ids, queries.rows)
-        names, which = np.unique(ids, return_inverse=True)
+        names, which = codes_of(ids)
         both = np.unique(query * len(names) + which, return_inverse=True)[1]
         found |= _compared("owner_", np.bincount(both, exposure), np.bincount(both, target), len(queries))
         for kind, e in (("exposure", exposure), ("target", target)):

@@ -21,7 +21,7 @@ MOST_RESULTS = 100  # that a data set keeps
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 REMEDIES = {
     "labels": "; remove such rows, or evaluate(..., unjudged='drop')",
-    "group": f"; {SIZES_OR_IDS}",
+    "group": f"; leave queries without documents out; {SIZES_OR_IDS}",
     "propensity": "; remove documents that nobody can see",
 }
 TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # methods of cuDF, CuPy, numba and PyTorch
@@ -126,7 +126,10 @@ def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
     if isinstance(qid, list | tuple) and ids.dtype.kind in "US":
         ids = np.array(qid, object)  # NumPy would make text of 1 and of NaN
     require(ids.ndim == 1, f"{name} must be one-dimensional, got shape {ids.shape}")
-    missing = (ids != ids) | ((ids == np.array(None)) if ids.dtype.kind == "O" else False)  # NaN and None
+    try:
+        missing = (ids != ids) | ((ids == np.array(None)) if ids.dtype.kind == "O" else False)  # NaN and None
+    except TypeError:  # pandas.NA has no truth value
+        missing = np.array([x is None or type(x).__name__ == "NAType" or x != x for x in ids.tolist()])
     if missing.any():
         raise LTRError(f"{name} has no id in row {missing.argmax()}; remove such rows, or give each row an id")
     if ids.dtype.kind == "f":
@@ -136,6 +139,15 @@ def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
             f"{name} is {ids.dtype}, which cannot tell ids of {limit:.0f} and more apart; pass whole numbers or text",
         )
     return ids
+
+
+def codes_of(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different ids, sorted unless they are text and numbers, and which of them each entry is."""
+    try:
+        return np.unique(ids, return_inverse=True)
+    except TypeError:
+        number = {name: i for i, name in enumerate(dict.fromkeys(ids.tolist()))}
+        return np.array([*number], object), np.array([number[name] for name in ids.tolist()])
 
 
 def sizes_of(qid: Any, rows: int | None = None) -> np.ndarray:

@@ -17,7 +17,7 @@ from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
-from ltr_objectives.queries import Labels, Queries, ids_of
+from ltr_objectives.queries import Labels, Queries, codes_of, ids_of
 
 BETTER, WORSE, SAME = "▲", "▼", ""
 
@@ -250,7 +250,7 @@ def compare_scores(
 def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> np.ndarray:
     """Return the bucket of each query: its user, or one of ``buckets`` random ones with equally many users."""
     require(len(user) == queries, f"user has {len(user)} entries, but there are {queries} queries; pass one id each")
-    names, which = np.unique(user, return_inverse=True)
+    names, which = codes_of(user)
     if buckets is None:
         return which
     count = check_integer("buckets", buckets, least=2)

@@ -19,7 +19,7 @@ from examples import movielens_archive
 
 from benchmarks import movielens
 from benchmarks.movielens import fetch_movielens
-from ltr_objectives import LTRError, evaluate, evaluate_items, to_qrels, to_run
+from ltr_objectives import LTRError, LTRWarning, evaluate, evaluate_items, to_qrels, to_run
 from ltr_objectives.datasets import from_table, load_letor, make_ranking, make_ranking_fold
 from ltr_objectives.workbench.data import MSLR_SHARES
 
@@ -73,6 +73,28 @@ def test_a_table_becomes_whole_queries_whose_index_leads_back(form, as_id, rng):
     assert np.array_equal(np.repeat([*dict.fromkeys(table.q)], data.group), data.qid)
     assert found.groupby("q").x.apply(lambda x: x.is_monotonic_increasing).all()
     assert from_table(form(table), label="y", qid="q").weight is None
+
+
+def test_a_table_has_goals_and_clicks_in_the_order_of_its_rows(rng):
+    columns = {name: rng.permutation(60) for name in ("x", "sold", "price", "shown", "seen", "y")}
+    table = pd.DataFrame(columns, index=rng.permutation(60)).assign(q=[1, "a", 2.5] * 20)  # text and numbers
+    data = from_table(table, label="y", qid="q", labels=["sold", "price"], position="shown", propensity="seen")
+    assert [*data.X] == ["x"]
+    by_row = table.loc[data.X.index]
+    named = {"y": data.y, "shown": data.position, "seen": data.propensity, **data.labels}
+    for name, found in named.items():
+        assert np.array_equal(found, by_row[name])
+    last = data.select([2])
+    assert [*last.labels] == ["sold", "price"]
+    for found, name in ((last.position, "shown"), (last.propensity, "seen"), (last.labels["price"], "price")):
+        assert np.array_equal(found, by_row.loc[last.X.index, name])
+
+
+def test_an_index_by_which_rows_cannot_be_found_is_warned_of():
+    table = pd.DataFrame({"q": [1, 1], "y": [0, 1], "x": [1, 2]})
+    with pytest.warns(LTRWarning, match="reset_index"):
+        from_table(pd.concat([table, table]), label="y", qid="q")
+    from_table(pd.concat([table, table], ignore_index=True), label="y", qid="q")
 
 
 def test_queries_are_selected_whole_and_data_pickle():

@@ -12,7 +12,17 @@ import pandas as pd
 import pytest
 from catalog import METRICS, OBJECTIVES
 
-from ltr_objectives import LTRError, LTRWarning, Queries, compare_scores, evaluate, get_metric, get_objective, report
+from ltr_objectives import (
+    LTRError,
+    LTRWarning,
+    Queries,
+    compare_scores,
+    evaluate,
+    evaluate_exposure,
+    get_metric,
+    get_objective,
+    report,
+)
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 
 
@@ -286,3 +296,11 @@ def test_the_orders_of_goals_of_two_models_and_of_users():
         compare_scores("ndcg", pd.Series(y), pd.Series(-y)[::-1], y, qid=qid)
     with pytest.warns(LTRWarning, match="^user has"):
         compare_scores("ndcg", y, -y, y, qid=qid, user=pd.Series(np.arange(30)))
+
+
+def test_users_and_owners_may_be_numbers_and_text():
+    y = np.arange(8) % 2
+    found = compare_scores("ndcg", y, -y, y, [2] * 4, user=[1, "a", 1, "b"])
+    assert found == compare_scores("ndcg", y, -y, y, [2] * 4, user=["1", "a", "1", "b"])
+    exposures = evaluate_exposure(y, y, [2] * 4, patience=0.5, owner=[1, "a"] * 4)
+    assert exposures == evaluate_exposure(y, y, [2] * 4, patience=0.5, owner=["1", "a"] * 4)

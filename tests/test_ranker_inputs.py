@@ -182,6 +182,29 @@ def test_columns_in_another_order_are_refused_or_found_by_name(library, names, t
         made(library).fit(table, TRAIN.y, qid=TRAIN.qid, eval_set=[(turned, TRAIN.y)], eval_qid=[TRAIN.qid])
 
 
+@everywhere
+def test_eval_sets_may_stand_in_a_tuple_and_margins_in_a_column(library):
+    """Two pairs are not one, whose features and labels are pairs."""
+    margin, more = {
+        "xgboost": ("base_margin", "base_margin_eval_set"), "lightgbm": ("init_score", "eval_init_score"),
+        "catboost": ("baseline", ""),
+    }[library]  # fmt: skip
+    pairs = [(TRAIN.X, TRAIN.y), (TEST.X, TEST.y)]
+    lists = {"eval_qid": [TRAIN.qid, TEST.qid]}
+    fitted = [made(library).fit(*pairs[0], qid=TRAIN.qid, eval_set=kind(pairs), **lists) for kind in (list, tuple)]
+    assert fitted[0].evals_result_ == fitted[1].evals_result_
+    assert len(fitted[0].evals_result_) == 2
+    start = np.sin(np.arange(len(TRAIN.y)))
+    of_eval = {"eval_set": (TRAIN.X, TRAIN.y), "eval_qid": [TRAIN.qid]} if more else {}
+    scores = [
+        made(library)
+        .fit(*pairs[0], qid=TRAIN.qid, **{margin: shaped}, **of_eval, **{more: [shaped]} if more else {})
+        .predict(TEST.X)
+        for shaped in (start, start[:, None])
+    ]
+    assert np.array_equal(*scores)
+
+
 BY_NUMBER = {
     "xgboost": {
         "monotone_constraints": [(1, 0), "(1,0)", {0: 1}],

@@ -198,7 +198,7 @@ def test_tools_that_lose_the_query_ids_are_told_so():
         lambda: made.fit(TABLE, DATA.y).score(TABLE.drop(columns="qid"), DATA.y),
     ]
     for work in lost:
-        with pytest.raises(LTRError, match=r"set_fit_request.*a column 'qid' that each step keeps"):
+        with pytest.raises(LTRError, match=r"set_fit_request.*set_score_request.*a column 'qid'"):
             work()
 
 

@@ -1,16 +1,17 @@
 """Ranking data: generated in the shape of MSLR-WEB, or read from LETOR files."""
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_integer
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.checks import check_integer, check_list
+from ltr_objectives.errors import LTRError, did_you_mean, require, shown, warn
+from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.queries import ids_of, sizes_of, vector
 from ltr_objectives.workbench.letor import dense, find_parts, parse
@@ -34,6 +35,12 @@ class RankingData:
         Query id of each row.
     weight : float64 array of shape (rows,), optional
         Weights of the rows, if the source has them.
+    labels : dict of float64 arrays of shape (rows,), optional
+        Labels of further goals, from :func:`from_table`.
+    position : float64 array of shape (rows,), optional
+        Where documents were shown, from :func:`from_table`.
+    propensity : float64 array of shape (rows,), optional
+        How likely documents were examined, from :func:`from_table`.
     """
 
     X: np.ndarray
@@ -41,6 +48,9 @@ class RankingData:
     group: np.ndarray
     qid: np.ndarray
     weight: np.ndarray | None = None
+    labels: dict[str, np.ndarray] | None = None
+    position: np.ndarray | None = None
+    propensity: np.ndarray | None = None
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.X, self.y, self.group, self.qid))
@@ -53,8 +63,21 @@ class RankingData:
         chosen = np.arange(len(self.group))[np.asarray(queries)]
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
-        weight = None if self.weight is None else self.weight[rows]
-        return RankingData(self.X.take(rows, axis=0), self.y[rows], self.group[chosen], self.qid[rows], weight)
+
+        def of_rows(values: np.ndarray | None) -> Any:
+            return None if values is None else values[rows]
+
+        return replace(
+            self,
+            X=self.X.take(rows, axis=0),
+            y=self.y[rows],
+            group=self.group[chosen],
+            qid=self.qid[rows],
+            weight=of_rows(self.weight),
+            labels=None if self.labels is None else {goal: values[rows] for goal, values in self.labels.items()},
+            position=of_rows(self.position),
+            propensity=of_rows(self.propensity),
+        )
 
 
 def cut(sizes: np.ndarray, count: int) -> np.ndarray:
@@ -191,8 +214,18 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     return RankingFold(data.select(train), data.select(vali), data.select(test))
 
 
-def from_table(table: Any, *, label: str, qid: str, weight: str | None = None) -> RankingData:
-    """Bring the rows of each query of a table together, and separate labels, ids and weights from the features.
+def together(ids: np.ndarray) -> np.ndarray:
+    """Return the rows in an order that has the rows of each query together, queries and their rows as they come."""
+    import pandas as pd  # whose tables have led here
+
+    return np.argsort(pd.factorize(ids)[0], kind="stable")
+
+
+def from_table(
+    table: Any, *, label: str, qid: str, weight: str | None = None, labels: Sequence[str] = (),
+    position: str | None = None, propensity: str | None = None,
+) -> RankingData:  # fmt: skip
+    """Bring the rows of each query of a table together, and separate what is no feature.
 
     Parameters
     ----------
@@ -202,20 +235,23 @@ def from_table(table: Any, *, label: str, qid: str, weight: str | None = None) -
         The column of labels.
     qid : str
         The column of query ids: numbers or text.
-    weight : str, optional
-        The column of weights.
+    weight, position, propensity : str, optional
+        The columns of weights, of positions where documents were shown, and of the propensities of clicks.
+    labels : list of str
+        The columns of labels of further goals, such as ``["revenue"]``.
 
     Returns
     -------
     RankingData
         ``X`` is a DataFrame of pandas with all other columns, and with the index of the table, by which scores find
         their rows again. Queries are in the order in which the table names them first, rows of a query in the order of
-        the table.
+        the table. ``labels``, ``position`` and the others are what ``fit`` takes under these names.
 
     Raises
     ------
     LTRError
-        For columns that do not exist, labels or weights that are not numbers, and rows without a query id.
+        For columns that do not exist or are named twice, labels, weights and the like that are not numbers, and rows
+        without a query id.
 
     Examples
     --------
@@ -226,20 +262,31 @@ def from_table(table: Any, *, label: str, qid: str, weight: str | None = None) -
     ([0, 2, 1], array([0., 1., 1.]), ['b', 'b', 'a'])
     """
     frame = table.to_pandas() if hasattr(table, "to_pandas") else table
-    require(hasattr(frame, "iloc"), f"table must be a table of pandas, polars or pyarrow, got {type(table).__name__}")
-    names = {"label": label, "qid": qid, "weight": weight}
-    for argument, name in names.items():
-        if name is not None and name not in frame:
+    is_frame = hasattr(frame, "iloc") and hasattr(frame, "columns")
+    require(is_frame, f"table must be a table of pandas, polars or pyarrow, got {type(table).__name__}")
+    require(len(frame) > 0, "table has no rows")
+    one = {"label": label, "qid": qid, "weight": weight, "position": position, "propensity": propensity}
+    goals = check_list("labels", labels, "columns")
+    roles = [(role, name) for role, name in [*one.items(), *(("labels", g) for g in goals)] if name is not None]
+    for role, name in roles:
+        if not isinstance(name, Hashable) or name not in frame.columns:
             known = [*map(str, frame.columns)]
-            raise LTRError(f"{argument}={name!r} is not a column of the table: {known}{did_you_mean(name, known)}")
+            joined = f"; for ids of several columns add one: table.groupby({name!r}).ngroup()" if role == "qid" else ""
+            remedy = joined if isinstance(name, list) else did_you_mean(name, known)
+            given = shown(name) if isinstance(name, Hashable | list) else f"<{type(name).__name__}>"
+            raise LTRError(f"{role}={given} is not a column of the table: {known}{remedy}")
+        others = [f"{other}={name!r}" for other, named in roles if named == name]
+        require(len(others) == 1, f"{' and '.join(others)} name one column; give each a column of its own")
+    if not frame.index.is_unique:
+        warn("the index of the table has entries twice, by which scores cannot find their rows; pass "
+             "table.reset_index(drop=True)")  # fmt: skip
     ids = ids_of(frame[qid].to_numpy())
-    _, first, of = np.unique(ids, return_index=True, return_inverse=True)
-    rows = np.argsort(first[of], kind="stable")
+    rows = together(ids)
     frame, ids = frame.iloc[rows], ids[rows]
-    y = vector("label", frame[label])
-    by_row = None if weight is None else vector("weight", frame[weight])
-    X = frame.drop(columns=[name for name in names.values() if name is not None])
-    return RankingData(X, y, sizes_of(ids), ids, by_row)
+    of = {role: vector(role, frame[name]) for role, name in one.items() if role != "qid" and name is not None}
+    of_goals = {goal: vector(f"labels[{goal!r}]", frame[goal]) for goal in goals if check_goal(goal)}
+    X = frame.drop(columns=[name for _, name in roles])
+    return RankingData(X, of.pop("label"), sizes_of(ids), ids, labels=of_goals or None, **of)
 
 
 def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
@@ -270,4 +317,4 @@ def load_parts(files: dict[str, Path]) -> dict[str, RankingData]:
     """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
     parsed = {part: parse(file) for part, file in files.items()}
     width = max(X.shape[1] for X, *_ in parsed.values())
-    return {part: RankingData(dense(X, width, files[part]), *rest) for part, (X, *rest) in parsed.items()}
+    return {part: RankingData(dense(X, width, files[part]), y, n, q) for part, (X, y, n, q) in parsed.items()}

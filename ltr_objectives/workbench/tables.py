@@ -14,7 +14,7 @@ from pandas.api.types import is_numeric_dtype
 from ltr_objectives._files import NOT_UTF8, UNREADABLE, replacing
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
-from ltr_objectives.workbench.data import RankingData
+from ltr_objectives.workbench.data import RankingData, together
 from ltr_objectives.workbench.letor import TABLES
 
 PAIRS = 200_000  # of documents, that are drawn to compare columns with the labels
@@ -115,7 +115,7 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
         must = columns.others if features else names
         frame = read_frame(path, must, only=not features, text=[columns.qid], categorical=columns.categorical)
         ids = ids_of(frame[columns.qid].to_numpy())
-        rows = np.argsort(pd.factorize(ids)[0], kind="stable")
+        rows = together(ids)
         y = numbers(frame, columns.label, unjudged)[rows]
         weight = numbers(frame, columns.weight)[rows] if columns.weight else None
         frame, ids = frame.iloc[rows].reset_index(drop=True), ids[rows]
