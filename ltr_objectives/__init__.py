@@ -11,7 +11,6 @@ if Path(__file__).with_name("adapters").is_file():
         "turn on developer mode), then run: git config core.symlinks true && git checkout -- ltr_objectives"
     )
 
-import ltr_objectives.kernels._sources  # noqa: F401 - first, because it hashes the sources of what follows
 from ltr_objectives.diagnostics import Report, report
 from ltr_objectives.errors import LTRError, LTRWarning
 from ltr_objectives.evaluation import evaluate

@@ -3,6 +3,7 @@
 import importlib
 import os
 import shutil
+import stat
 import tempfile
 import zlib
 from codecs import BOM_UTF8
@@ -76,16 +77,40 @@ def user_cache() -> Path:
 
 def private_folder(folder: Path) -> Path:
     """Make ``folder`` if it is missing, and return it; raise OSError unless this user and no other can write there."""
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for path in (*reversed(folder.parents), folder):
+        path.mkdir(mode=0o755, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
-    require_own(folder.stat(), folder)
+    require_private(folder)
     return folder
 
 
-def require_own(found: os.stat_result, folder: Path) -> None:
-    """Raise PermissionError if another user may have written a file or folder, whose machine code would be run."""
+def require_private(folder: Path) -> None:
+    """Raise PermissionError if another user can write files into a folder, or exchange it or one above."""
+    require_own(folder.stat(), folder)
+    for path in {folder, *folder.absolute().parents, *folder.resolve().parents}:
+        found = path.lstat()
+        fixed = found.st_mode & stat.S_ISVTX or stat.S_ISLNK(found.st_mode)  # nobody else can rename what is in /tmp
+        require_own(found, path, but=0o022 if fixed else 0o020 if _is_alone_in(found.st_gid) else 0)
+
+
+def require_own(found: os.stat_result, path: Path, but: int = 0) -> None:
+    """Raise PermissionError if another user may have written a file or folder, whose machine code would be run.
+
+    The bits ``but`` of its mode are allowed.
+    """
     if hasattr(os, "geteuid"):
         trusted = {os.geteuid(), 0, os.stat(__file__).st_uid}  # the owner of this module runs code here anyway
-        if found.st_uid not in trusted or found.st_mode & 0o022:
-            raise PermissionError(f"other users can write files into {folder}")
+        if found.st_uid not in trusted or found.st_mode & 0o022 & ~but:
+            raise PermissionError(f"other users can write files into {path}")
+
+
+def _is_alone_in(gid: int) -> bool:
+    """Return True for the group that some systems make for each user, which may write to the user's folders."""
+    with suppress(ImportError, KeyError):  # Windows, and users of containers, who have no name
+        import grp
+        import pwd
+
+        group, user = grp.getgrgid(gid), pwd.getpwuid(os.geteuid())
+        return gid > 0 and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+    return False

@@ -1,23 +1,26 @@
 """Machine code: an installation has all of it, nothing stale or foreign is run, and it is the same in every process."""
 
+import collections
 import errno
 import os
 import pickle
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 
 import numba.core.codegen
+import numpy as np
 import pytest
 from loading import run_code
 
+import ltr_objectives
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
-from ltr_objectives.kernels._sources import FOLDERS, PACKAGE, source_hash
+from ltr_objectives.kernels._content import content_hash
+from ltr_objectives.kernels._jit import Kernel, inlined, kernel
 from ltr_objectives.kernels.partners import is_sampled
+from ltr_objectives.kernels.rng import mix
 
 # the cache, in this process
 
@@ -37,19 +40,18 @@ def cache(monkeypatch, tmp_path):
     return _compiler.user_folder()
 
 
-def digested(code):
+def of(content):
     """A file of machine code as it is written."""
-    return sha256(code).digest() + code
+    return lambda file: _compiler._digest(file.name, content) + content
 
 
 DAMAGED = {
-    "cut short": lambda whole: whole[:-9],
-    "longer": lambda whole: whole + b"0",
-    "one bit": lambda whole: whole[:-2000] + bytes([whole[-2000] ^ 1]) + whole[-1999:],
-    "empty": lambda whole: b"",
-    "a list": lambda whole: digested(pickle.dumps([1, 2])),
-    "other keys and values": lambda whole: digested(pickle.dumps({"kernel": 3})),
-    "other values": lambda whole: digested(pickle.dumps(dict.fromkeys(pickle.loads(whole[32:]), 3))),
+    "cut short": lambda file: file.read_bytes()[:-9],
+    "longer": lambda file: file.read_bytes() + b"0",
+    "one bit": lambda file: bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:],
+    "empty": lambda file: b"",
+    "a number": of(pickle.dumps(3)),
+    "no pickle": of(b"0"),
 }
 
 
@@ -57,11 +59,24 @@ DAMAGED = {
 def test_damaged_machine_code_is_compiled_anew_and_replaced(cache, damaged):
     assert [calls(), calls()] == [0, 1]
     [file] = cache.glob("*.code")
-    file.write_bytes(damaged(file.read_bytes()))
+    file.write_bytes(damaged(file))
     assert [calls(), calls()] == [0, 1]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+def test_machine_code_of_another_kernel_is_not_run(cache):
+    """A user who can write to the folder above could exchange files and folders of mine."""
+    calls()
+    [file] = cache.glob("*.code")
+    _compiler.compiled(mix.py_func, {"nogil": True})(np.uint64(1))
+    [foreign] = set(cache.glob("*.code")) - {file}
+    foreign.replace(file)
+    assert [calls(), calls()] == [0, 1]
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="no modes and no pipes")
+
+
+@posix
 def test_machine_code_that_others_can_write_is_not_read(cache):
     calls()
     [file] = cache.glob("*.code")
@@ -72,6 +87,34 @@ def test_machine_code_that_others_can_write_is_not_read(cache):
     cache.chmod(0o777)
     with pytest.warns(LTRWarning, match="other users can write"):
         assert calls() == 0
+
+
+@posix
+@pytest.mark.parametrize(("mode", "read"), [(0o1777, 1), (0o777, 0), (0o757, 0)])
+def test_machine_code_is_not_read_below_a_folder_where_others_can_exchange_it(cache, tmp_path, mode, read):
+    calls()
+    tmp_path.chmod(mode)
+    if read:
+        assert calls() == 1
+    else:
+        with pytest.warns(LTRWarning, match="other users can write"):
+            assert calls() == 0
+
+
+@posix
+def test_a_pipe_in_the_place_of_machine_code_is_replaced(cache):
+    calls()
+    [file] = cache.glob("*.code")
+    file.unlink()
+    os.mkfifo(file)
+    assert [calls(), calls()] == [0, 1]
+
+
+def test_machine_code_that_checks_bounds_is_its_own(cache, monkeypatch):
+    calls()
+    monkeypatch.setattr(_compiler.config, "BOUNDSCHECK", 1)
+    assert [calls(), calls()] == [0, 1]
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize("installed", [False, True])
@@ -120,38 +163,53 @@ def test_the_cache_is_the_folder_of_numba_or_of_the_user(tmp_path, monkeypatch):
 def copied(folder: Path) -> Path:
     """A copy of the package in ``folder``."""
     leave = shutil.ignore_patterns("__pycache__", "numba-*")
-    return shutil.copytree(PACKAGE, folder / "ltr_objectives", ignore=leave)
+    return shutil.copytree(Path(ltr_objectives.__file__).parent, folder / "ltr_objectives", ignore=leave)
 
 
-def test_the_cache_is_of_one_source(tmp_path):
-    """A kernel of one file calls those of others, also of metrics and objectives."""
-    package = copied(tmp_path)
-    (package / "kernels" / ".#rng.py").symlink_to("of an editor")
-    seen = {source_hash(package)}
-    files = [file for folder in FOLDERS for file in (package / folder).glob("[!.]*.py")]
-    for file in files:
-        file.write_text(f"{file.read_text()}\n")
-        seen.add(source_hash(package))
-    assert len(seen) == 1 + len(files) > 50
+def kernel_of(text, **names):
+    """The kernel ``f`` of this text."""
+    exec(f"@kernel\ndef f(x, z=1):\n    return {text}\n", found := {"kernel": kernel, **names})
+    return found["f"]
 
 
-def reachable(function, found):
-    """Add a kernel and those that it closes over to ``found``."""
-    if hasattr(function, "py_func") and id(function) not in found:
-        found[id(function)] = function
-        for cell in function.py_func.__closure__ or ():
-            reachable(cell.cell_contents, found)
+Pair, Swapped = (collections.namedtuple("Pair", fields) for fields in ("x y", "y x"))
+CONTENTS = {
+    "itself": kernel_of("x + 1"),
+    "a constant": kernel_of("x + 2"),
+    "the type of a constant": kernel_of("x + 1.0"),
+    "another argument": kernel_of("x + z"),
+    "a global": kernel_of("x + y", y=2),
+    "another global": kernel_of("x + y", y=3),
+    "its type": kernel_of("x + y", y=np.int64(3)),
+    "a callee": kernel_of("y(x)", y=kernel_of("x + 1")),
+    "another callee": kernel_of("y(x)", y=kernel_of("x + 2")),
+    "its callee": kernel_of("y(x)", y=kernel_of("y(x)", y=kernel_of("x + 1"))),
+    "options of a callee": kernel_of("y(x)", y=inlined(kernel_of("x + 1").py_func)),
+    "a record": kernel_of("y(x, x)", y=Pair),
+    "the order of its fields": kernel_of("y(x, x)", y=Swapped),
+    "an inner function": kernel_of("[y * i for i in x]", y=2),
+    "another inner function": kernel_of("[y * i for i in x]", y=3),
+}
 
 
-def test_no_two_kernels_share_a_file_of_machine_code():
-    found: dict[int, object] = {}
-    for folder in FOLDERS:
-        for path in (PACKAGE / folder).glob("*.py"):
-            for value in vars(import_module(f"ltr_objectives.{folder}.{path.stem}")).values():
-                reachable(value, found)
-    files = [function.compiled._cache._name for function in found.values()]
-    assert len(files) > 100
-    assert len(set(files)) == len(files)
+def test_whatever_differs_in_a_kernel_or_in_what_it_uses_has_other_machine_code():
+    assert len({content_hash(made) for made in CONTENTS.values()}) == len(CONTENTS)
+    assert content_hash(kernel_of("x + 1")) == content_hash(CONTENTS["itself"])
+    records = [content_hash(list(_compiler._read([numba.typeof(kind(1.0, 2.0))]))) for kind in (Pair, Swapped)]
+    assert records[0] != records[1]
+    with pytest.raises(TypeError, match="object"):
+        content_hash(kernel_of("x + y", y=object()))
+
+
+def test_all_kernels_can_be_kept():
+    found = {
+        value
+        for name, module in sys.modules.items()
+        if name.startswith(("ltr_objectives.kernels.", "ltr_objectives.metrics.", "ltr_objectives.objectives."))
+        for value in vars(module).values()
+        if isinstance(value, Kernel)
+    }
+    assert len({content_hash(one) for one in found}) == len(found) > 100
 
 
 # other processes
@@ -252,29 +310,36 @@ def small(tmp_path):
     return run
 
 
+BOTH = """run("twice"); run("again")"""
+
+
 @pytest.mark.parametrize(("edited", "old", "new"), [("twice", "1.0", "10.0"), ("factor", "2.0", "20.0")])
-def test_a_process_whose_sources_changed_neither_keeps_nor_loads_machine_code(small, edited, old, new):
+def test_a_process_keeps_machine_code_of_the_functions_that_it_imported(small, edited, old, new):
     change = f"edit({edited!r}, {old!r}, {new!r})"
-    both = """run("twice"); run("again")"""
-    code = f"from ltr_objectives.kernels import twice; {change}; run('twice'); other({both!r}); run('again')"
-    printed, warned = small(code)
-    assert printed == ["6.0 0", "60.0 0", "60.0 0", "6.0 0"]
-    assert warned.count("LTRWarning") == warned.count("restart Python") == 1
-    assert small(both) == (["60.0 1", "60.0 1"], "")
+    code = f"from ltr_objectives.kernels import twice; {change}; run('twice'); other({BOTH!r}); run('again')"
+    assert small(code) == (["6.0 0", "60.0 0", "60.0 0", "6.0 0"], "")
+    assert small(BOTH) == (["60.0 1", "60.0 1"], "")
+    assert small(f"edit({edited!r}, {new!r}, {old!r}); {BOTH}") == (["6.0 1", "6.0 1"], "")
 
 
-def test_a_module_that_is_imported_after_a_change_is_not_taken_for_the_one_before(small):
-    printed, warned = small("""edit("factor", "2.0", "20.0"); run("twice"); edit("factor", "20.0", "2.0")""")
-    assert printed == ["60.0 0"]
-    assert "restart Python" in warned
-    assert small() == (["6.0 0"], "")
+def test_functions_of_an_outdated_pyc_are_not_taken_for_those_of_the_file(small, tmp_path):
+    """Python sees no edit that leaves a file's size and time as they were, as rsync -t and archives may."""
+    file = tmp_path / "ltr_objectives" / "kernels" / "factor.py"
+    cached = {"PYTHONDONTWRITEBYTECODE": ""}
+    assert small(**cached) == (["6.0 0"], "")
+    before = file.stat()
+    file.write_text(file.read_text().replace("2.0", "4.0"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert small(BOTH, **cached) == (["6.0 1", "6.0 0"], "")
+    shutil.rmtree(file.parent / "__pycache__")
+    assert small(BOTH, **cached) == (["12.0 0", "12.0 0"], "")
 
 
 def test_kernels_from_a_zip_file_are_compiled_with_a_warning(small, tmp_path):
     packed = shutil.make_archive(tmp_path / "packed", "zip", tmp_path, "ltr_objectives")
-    printed, warned = small("""run("twice"); run("again")""", packed)
+    printed, warned = small(BOTH, packed)
     assert printed == ["6.0 0", "6.0 0"]
-    assert warned.count("LTRWarning") == warned.count("zip file") == 1
+    assert warned.count("LTRWarning") == warned.count("zip") == 1
 
 
 def test_kernels_that_are_not_compiled_are_silent():
@@ -344,7 +409,7 @@ def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
 APART = """
 import numpy as np
 from catalog import EXAMPLES
-from ltr_objectives.kernels._jit import Kernel
+from ltr_objectives.kernels._jit import Kernel, inlined, kernel
 
 written = set()
 

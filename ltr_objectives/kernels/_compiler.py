@@ -1,23 +1,23 @@
 """Numba's compiler and the cache of machine code, loaded when the first kernel is called.
 
-Numba's own cache hashes only the file that defines a kernel, so it keeps old machine code after an upgrade of a helper.
-The cache here is a folder named after a hash of every source file of the package's kernels. Machine code is read from
-the package, where an installation compiles it, and then from the user's folder, where anything else is kept. Reading a
-file of machine code runs it, so the user's folder is read only if no other user can write there.
-
-The hash is that of the import, because the functions in memory are. The files are hashed again before machine code is
-read or written: after a change nothing is, because a module may have been imported before or after it.
+Numba's own cache hashes only the file that defines a kernel, so it keeps old machine code after an upgrade of a helper,
+or under a stale ``.pyc``. Here a file of machine code has the name of a hash of all that it is compiled from, as it is
+in memory: the kernel, those that it calls, their options and constants, numba's modes, and the code of this module. It
+is read from the package, where an installation compiles it, and then from the user's folder, where anything else is
+kept. Reading machine code runs it. So a file repeats its name, and the user's folder is read only if no other user can
+write there or exchange a folder above.
 
 With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
 numba. Other versions compile plainly, to the same results.
 """
 
 import contextlib
+import itertools
 import logging
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,10 +29,11 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
+from numba.core.types import Array, BaseTuple, Boolean, NoneType, Number
 
-from ltr_objectives._files import private_folder, replacing, require_own, user_cache
-from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.kernels._sources import AT_IMPORT, FOLDERS, PACKAGE, source_hash
+from ltr_objectives._files import private_folder, replacing, require_own, require_private, user_cache
+from ltr_objectives.errors import require, warn
+from ltr_objectives.kernels._content import content_hash
 
 config: Any = numba.config
 REMEDY = (
@@ -57,8 +58,10 @@ if numba.__version__.rpartition(".")[0] in TESTED:
     from ltr_objectives.kernels import _parts as parts
 
 
-NAME = f"numba-{numba.__version__}-{sys.implementation.cache_tag}-{AT_IMPORT}"
-BUILT_IN = PACKAGE / NAME  # whoever can write there can write the package's source files too
+HERE = content_hash(sys._getframe().f_code)  # of this module, which decides how kernels are compiled
+MODES = "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML"
+NAME = f"numba-{numba.__version__}-{sys.implementation.cache_tag}"
+BUILT_IN = Path(__file__).parent.parent / NAME  # whoever can write there can write the package's source files too
 
 
 def user_folder() -> Path:
@@ -79,63 +82,75 @@ def _processors(codegen: Any) -> Iterator[tuple[str, str, str]]:
     yield system, "generic", ""
 
 
-def _require_same_sources() -> None:
-    """Raise unless the source files still are those of the functions in memory."""
-    require(AT_IMPORT, "the package has no source files, as in a zip file; install it")
-    require(source_hash() == AT_IMPORT, "the package's source files changed after its import; restart Python")
+def _read(kinds: Iterable[Any]) -> Iterator[Any]:
+    """Yield the types of arguments by name, and the classes of records among them."""
+    for kind in kinds:
+        if not isinstance(kind, Array | BaseTuple | Boolean | NoneType | Number):
+            raise TypeError(f"the content of arguments of type {kind} is not known")
+        yield str(kind)
+        if isinstance(kind, BaseTuple):
+            yield getattr(kind, "instance_class", None)
+            yield from _read(getattr(kind, "types", ()))
+
+
+def _digest(name: str, code: bytes) -> bytes:
+    """Hash machine code together with what it is for, so that no file can be taken for another."""
+    return sha256(f"{NAME}/{name}\n".encode() + code).digest()
 
 
 class MachineCode(NullCache):
-    """The cache of one kernel, in place of numba's: one file with machine code by signature and processor."""
+    """The cache of one kernel, in place of numba's: a file for each signature and processor."""
 
     kept: ClassVar[bool] = True  # until something cannot be kept
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}.code"
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._function, self._options = function, options
+
+    def _names(self, sig: Any, codegen: Any) -> Iterator[str]:
+        """Yield the names of the files whose machine code runs here, best first."""
+        modes = [getattr(config, mode, None) for mode in MODES]
+        read = content_hash(HERE, modes, self._function, sorted(self._options.items()), list(_read(sig)))
+        for processor in _processors(codegen):
+            yield f"{self._function.__module__}.{self._function.__qualname__}-{content_hash(read, processor)}.code"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
         rtsys.initialize(target_context)  # what machine code calls; ``refresh`` takes as long as ``import numba``
-        for find in (lambda: BUILT_IN, user_folder):
-            with contextlib.suppress(Exception):  # the file is missing, damaged, or not to be trusted
-                known = self._read(find())
-                for processor in _processors(target_context.codegen()):
-                    if found := known.get((sig, processor)):
-                        return CompileResult._rebuild(target_context, *pickle.loads(found))
+        with contextlib.suppress(TypeError):  # nothing of this kernel is kept
+            names = self._names(sig, target_context.codegen())
+            for find, name in itertools.product((lambda: BUILT_IN, user_folder), names):
+                with contextlib.suppress(Exception):  # the file is missing, damaged, or not to be trusted
+                    return CompileResult._rebuild(target_context, *_loaded(find(), name))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled; warn once if that fails."""
         if not self.kept or data.lifted or data.library.has_dynamic_globals:
             return
-        known: dict[Any, bytes] = {}
         try:
-            _require_same_sources()
-            folder = private_folder(user_folder())
-            with contextlib.suppress(Exception):
-                known = self._read(folder)
-            known[sig, next(_processors(data.codegen))] = dumps(data._reduce())
-            code = dumps(known)
-            with replacing(folder / self._name) as new:
-                new.write_bytes(sha256(code).digest() + code)
+            file = private_folder(user_folder()) / next(self._names(sig, data.codegen))
+            code = dumps(data._reduce())
+            if not file.is_file():
+                file.unlink(missing_ok=True)  # a pipe would be written to
+            with replacing(file) as new:
+                new.write_bytes(_digest(file.name, code) + code)
                 new.chmod(0o644)  # whatever the umask
-        except (LTRError, OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, TypeError) as error:
             MachineCode.kept = False
-            message = str(error) if isinstance(error, LTRError) else f"{error}; {REMEDY}"
-            warn(f"machine code is not kept, so each process compiles its kernels: {message}")
+            warn(f"machine code is not kept, so each process compiles its kernels: {error}; {REMEDY}")
 
-    def _read(self, folder: Path) -> dict[Any, bytes]:
-        """Return what a file holds, byte for byte as it was written."""
-        with (folder / self._name).open("rb") as file:
-            if folder != BUILT_IN:
-                require_own(folder.stat(), folder)
-                require_own(os.fstat(file.fileno()), folder)  # the folder may have been replaced
-            _require_same_sources()
-            digest, code = file.read(32), file.read()
-        require(sha256(code).digest() == digest, "damaged")
-        known: dict[Any, bytes] = pickle.loads(code)
-        require(isinstance(known, dict), "damaged")
-        return known
+
+def _loaded(folder: Path, name: str) -> Any:
+    """Return what a file holds, byte for byte as it was written."""
+    if folder != BUILT_IN:
+        require_private(folder)
+    require((folder / name).is_file(), "missing, or a pipe")
+    with (folder / name).open("rb") as file:
+        if folder != BUILT_IN:
+            require_own(os.fstat(file.fileno()), folder)
+        digest, code = file.read(32), file.read()
+    require(_digest(name, code) == digest, "damaged")
+    return pickle.loads(code)
 
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -143,6 +158,6 @@ def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     if config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # numbers of NumPy warn, machine code does not
     found: Any = numba.njit(**options)(function) if parts is None else parts.compiled(function, options)
-    if function.__module__.startswith(tuple(f"ltr_objectives.{folder}." for folder in FOLDERS)):
-        found._cache = MachineCode(function)
+    if function.__module__.startswith("ltr_objectives."):
+        found._cache = MachineCode(function, options)
     return found
