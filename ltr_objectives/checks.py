@@ -3,7 +3,7 @@
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from functools import partial, wraps
 from inspect import isfunction
 from itertools import takewhile
@@ -19,10 +19,14 @@ MOST_SEED = 2**64 - 1
 Check = Callable[[str, Any], Any]  # of the name and value of a parameter; returns the value to keep
 
 
+@dataclass(frozen=True)
 class Extensible:
     """A base of classes that users extend, with a table of those that have a name in text."""
 
-    _given: tuple[str, ...]  # the parameters that a call names
+    # The parameters that a call named, of this object or of one that it was copied from. The first field: see __new__.
+    _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+
+    _given: ClassVar[tuple[str, ...]]  # those that this call names
     name: ClassVar[str]
     named: ClassVar[dict[str, Any]]  # each base has its own
     checks: ClassVar[dict[str, Check]] = {}  # of parameters by name, beside those of the bases
@@ -49,15 +53,15 @@ class Extensible:
     def __new__(cls, *values: object, **named: object) -> Any:
         made: Any = cls
         require(hasattr(cls, "name"), f'{cls.__name__} has no name; write name: ClassVar[str] = "..." in the class')
-        for field in fields(made):
-            value = getattr(cls, field.name, field.default)
+        for each in fields(made):
+            value = getattr(cls, each.name, each.default)
             require(
-                value is field.default or hasattr(value, "__get__"),  # slots
-                f"{cls.__name__} sets {field.name}, a parameter, which would be ignored: put @dataclass(frozen=True) "
-                f"above the class and write {field.name}: type = value",
+                value is each.default or hasattr(value, "__get__"),  # slots
+                f"{cls.__name__} sets {each.name}, a parameter, which would be ignored: put @dataclass(frozen=True) "
+                f"above the class and write {each.name}: type = value",
             )
         new = super().__new__(cls)
-        in_order = [field.name for field in fields(made) if field.init and not field.kw_only]
+        in_order = [each.name for each in fields(made) if each.init and not each.kw_only]
         # dataclasses.replace names what it changes, and then the other fields, of which the first is _written
         object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
         return new
@@ -65,10 +69,11 @@ class Extensible:
     def __post_init__(self) -> None:
         """Check and convert the parameters; a subclass calls it first, and then compares them with one another."""
         made: Any = self
-        for field in fields(made):
-            if field.init and field.name in self.checks:
-                value = self.checks[field.name](field.name, getattr(self, field.name))
-                object.__setattr__(self, field.name, value)
+        object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
+        for each in fields(made):
+            if each.init and each.name in self.checks:
+                value = self.checks[each.name](each.name, getattr(self, each.name))
+                object.__setattr__(self, each.name, value)
 
 
 def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -65,8 +65,6 @@ class Metric(Extensible, abc.ABC):
         For other values of the parameters; from an evaluation, for labels that the metric does not take.
     """
 
-    # The options that were written, which no convention changes. The first field: see Extensible.__new__.
-    _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
     k: int | None = None
     ties: str = "average"
     empty: float | str = 0.0
@@ -92,7 +90,6 @@ class Metric(Extensible, abc.ABC):
     }
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
         super().__post_init__()
         require(hasattr(self, "kind"), f"{self.name} has no kind; write kind, such as LINEAR")
         require(self.cutoff not in ("none", "query") or self.k is None, f"{self.name} has no cutoff; leave k out")

@@ -58,7 +58,7 @@ class Objective(Extensible, abc.ABC):
     same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
-    named: ClassVar[dict[str, type["Objective"]]] = {}
+    named: ClassVar[dict[str, Any]] = {}  # their parameters differ
     checks: ClassVar[dict[str, Check]] = {  # of the parameters that mean the same in all objectives
         "metric": lambda name, metric: metric_to_learn(metric),
         "gain": read_gain,
@@ -165,7 +165,7 @@ class Objective(Extensible, abc.ABC):
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Return the names of the parameters, in order."""
-        return tuple(f.name for f in fields(cls) if f.init)
+        return tuple(f.name for f in fields(cls) if f.init and f.name != "_written")
 
     def settings(self) -> dict[str, Any]:
         """Return the parameters by name, with every default and preset filled in."""

@@ -105,7 +105,7 @@ def start(objective: Objective, queries: Queries) -> float:
 
 def seeded(objective: Objective, seed: int) -> Objective:
     """Return the objective with this seed in all of its parts for which no seed was written."""
-    free = "seed" in objective.parameters() and "seed" not in objective._given  # before it is made around others
+    free = "seed" in objective.parameters() and "seed" not in objective._written
     if isinstance(objective, Composite):
         objective = objective.with_members(*(seeded(member.objective, seed) for member in objective.members))
     return replace(objective, seed=seed) if free else objective  # type: ignore[call-arg]  # of subclasses
