@@ -381,8 +381,7 @@ class Queries:
 
     def _give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
         """Return two arrays to the pool. They must be zeros again; after an error, do not return them."""
-        if not self._zeros:
-            self._zeros.append((first, second))
+        self._zeros.append((first, second))
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return ``compute()``, which is called once for each of the last ``MOST_RESULTS`` keys."""

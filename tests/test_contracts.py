@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -39,7 +40,8 @@ from ltr_objectives import (
     get_objective,
     registry,
 )
-from ltr_objectives.objectives.composite import leaves
+from ltr_objectives.kernels import threads
+from ltr_objectives.objectives.composite import leaves, seeded
 from ltr_objectives.testing import random_labels
 
 AS_LISTS = [0.3, 0.1, -0.2], [1.0, 0.0, 1.0]
@@ -123,8 +125,25 @@ def test_same_bytes_for_any_threads_any_use_and_after_pickling(every_objective, 
     queries = Queries(labels, group)
     every_objective.compute(queries, -scores, iteration=3)
     for used in (every_objective, copy):
-        for threads in (2, None):
-            assert [x.tobytes() for x in used.compute(queries, scores, n_threads=threads)] == expected
+        for n_threads in (2, None):
+            assert [x.tobytes() for x in used.compute(queries, scores, n_threads=n_threads)] == expected
+
+
+def test_one_thread_is_one_thread(every_objective, rng, monkeypatch):
+    monkeypatch.setattr(threads, "_pool", None)
+    scores, labels, group = queries_for(every_objective, rng, 9)
+    every_objective.gradient_hessian(scores, labels, group, n_threads=1)
+
+
+def test_arrays_of_rows_are_used_again(every_objective, rng):
+    scores, labels, group = queries_for(every_objective, rng, 9)
+    queries = Queries(labels, group)
+
+    def kept():
+        every_objective.compute(queries, scores)
+        return {id(array) for pair in queries._zeros for array in pair}
+
+    assert kept() == kept()
 
 
 def test_str_is_the_text_of_an_objective(every_objective):
@@ -200,6 +219,17 @@ def test_the_seed_selects_the_noise(objective, rng):
     other = dataclasses.replace(objective, seed=12345)
     grad, reseeded = (o.gradient_hessian(scores, labels, group)[0] for o in (objective, other))
     assert not np.array_equal(grad, reseeded)
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if "seed" in Objective.named[name].parameters()])
+def test_a_copy_remembers_whether_its_seed_was_written(name):
+    made = EXAMPLES[name][0]
+    other = {key: value for key, value in OBJECTIVES[name].settings().items() if key != "seed"}
+    for free in (made, replace(made), replace(made, **other), pickle.loads(pickle.dumps(made))):
+        assert seeded(free, 7) == replace(free, seed=7)
+        for fixed in (replace(free, seed=3), replace(replace(free, seed=3), **other)):
+            assert seeded(fixed, 7) == fixed
+            assert seeded(Mixture([fixed, free]), 7) == Mixture([fixed, replace(free, seed=7)])
 
 
 def test_wrong_values_are_refused_by_name_and_labels_above_the_limit(each_objective):

@@ -60,11 +60,11 @@ class ListNet(Objective, text="listnet"):
     def facts(self) -> Facts:
         return Facts(hessian_kind="bound" if self.hessian == "bounded" else "exact")
 
-    def _target(self, queries: Queries) -> np.ndarray:
+    def _target(self, queries: Queries, n_threads: int | None) -> np.ndarray:
         y = queries.labels
         out = y.copy()
         if self.target == "softmax":
-            run(_label_softmax, queries.ptr, (queries.ptr, y, out))
+            run(_label_softmax, queries.ptr, (queries.ptr, y, out), n_threads)
             return out
         enough = f"target={self.target!r} needs labels of at least 0; shift them, or use target='softmax'"
         require((y >= 0).all(), enough)
@@ -77,7 +77,7 @@ class ListNet(Objective, text="listnet"):
         return out
 
     def fill(self, call: Call) -> None:
-        target = call.queries.once(("target", self), lambda: self._target(call.queries))
+        target = call.queries.once(("target", self), lambda: self._target(call.queries, call.n_threads))
         call.run(_cross_entropy, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
