@@ -125,19 +125,20 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
     worth, weight, facts = objective.worth(queries), objective.row_weight(queries), objective.facts
     all_labels = [queries.of(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [worth]
     differs = _differ(worth, queries)
-    applies = (
-        np.diff(queries.ptr) == 1,
-        np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
-        ~differs & (not facts.reads_labels),
-        ~np.any([_differ(labels, queries) for labels in all_labels], axis=0),
-        ~differs & (np.atleast_2d(worth)[:, queries.ptr[:-1]] == 0).all(axis=0),
-        ~differs,
-        tied > 0,
-        np.ones(len(queries), bool),
-    )
+    applies = {
+        "one document": np.diff(queries.ptr) == 1,
+        "weight zero": np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
+        "no pairs": ~differs & (not facts.reads_labels),
+        "all labels equal": ~np.any([_differ(labels, queries) for labels in all_labels], axis=0),
+        "nothing relevant": ~differs & (np.atleast_2d(worth)[:, queries.ptr[:-1]] == 0).all(axis=0),
+        "all equally relevant": ~differs,
+        "scores settled": tied > 0,
+        "gradient zero": np.ones(len(queries), bool),
+    }
     left = now <= SETTLED * tied
     counts = {}
-    for reason, which in zip(REASONS, applies, strict=True):
+    for reason in REASONS:
+        which = applies[reason]
         counts[reason] = int((left & which).sum())
         left &= ~which
     return {reason: n for reason, n in counts.items() if n}

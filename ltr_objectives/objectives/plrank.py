@@ -123,7 +123,7 @@ class PLRank(NDCGObjective, text="plrank"):
         """
         queries, out = call.queries, np.zeros(call.queries.rows)
         distinct = np.arange(queries.rows, dtype=np.float64)
-        self._run(call._replace(grad=np.empty(queries.rows), hess=out), distinct, np.ones(len(queries)), EXPOSURE)
+        self._run(call._replace(grad=np.zeros(queries.rows), hess=out), distinct, np.ones(len(queries)), EXPOSURE)
         alone = np.flatnonzero(np.diff(queries.ptr) == 1)
         out[queries.ptr[alone]] = self.theta(1).sum()
         return out
