@@ -307,7 +307,7 @@ def reference() -> Iterator[tuple[str, str]]:
         "api/index.md",
         f"""# Functions and base classes
 
-`import ltr_objectives` loads neither numba nor a library; each name is loaded when it is first used.
+`import ltr_objectives` loads neither numba nor a library.
 
 {rendered(others("ltr_objectives"))}""",
     )

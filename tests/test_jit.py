@@ -339,7 +339,8 @@ def test_kernels_from_a_zip_file_are_compiled_with_a_warning(small, tmp_path):
     packed = shutil.make_archive(tmp_path / "packed", "zip", tmp_path, "ltr_objectives")
     printed, warned = small(BOTH, packed)
     assert printed == ["6.0 0", "6.0 0"]
-    assert warned.count("LTRWarning") == warned.count("zip") == 1
+    assert warned.count("LTRWarning") == 1
+    assert "packed.zip" in warned
 
 
 def test_kernels_that_are_not_compiled_are_silent():
