@@ -70,7 +70,7 @@ def test_methods_that_would_be_ignored_are_refused(base):
             {"_terms": lambda self, queries: RankNet._terms(self, queries)._replace(scale=np.full(len(queries), 2.0))},
         ),
         (YetiRank, {"_factor": 3.0}),
-        (ListNet, {"_target": lambda self, queries: 2.0 * ListNet._target(self, queries)}),
+        (ListNet, {"_target": lambda self, *given: 2.0 * ListNet._target(self, *given)}),
         (XENDCG, {"_power": lambda self, queries: tuple(2.0 * x for x in XENDCG._power(self, queries))}),
     ],
 )
