@@ -50,7 +50,10 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+            try:
+                return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+            except AttributeError as error:  # which Python would replace by "cannot import name"
+                raise ImportError(f"{name} cannot be imported, because its library is broken: {error}") from error
         raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +20,17 @@ from ltr_objectives.adapters._catboost_fit import (
     given_weight,
 )
 from ltr_objectives.adapters._run import Records, Run, Trained
-from ltr_objectives.adapters._tables import Part, categories, is_pool
-from ltr_objectives.errors import require
+from ltr_objectives.adapters._tables import (
+    Part,
+    categorical,
+    categories,
+    is_frame,
+    is_pool,
+    names_of,
+    read_columns,
+    refuse_categories,
+)
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.libraries import Library
 from ltr_objectives.objectives.base import Objective
 
@@ -41,14 +51,14 @@ class CatBoost(Library):
     first_trees = "ntree_end"
     l2 = "l2_leaf_reg"
     limits = ("depth", "min_data_in_leaf", "l2_leaf_reg")
-    unread = ("bayesian_matrix_reg",)
+    unread = ("bayesian_matrix_reg", "class_names", "classes_count", "target_border")
     by_column = (
         "cat_features", "embedding_features", "feature_weights", "first_feature_use_penalties", "fixed_binary_splits",
         "ignored_features", "input_borders", "monotone_constraints", "per_feature_ctr",
         "per_float_feature_quantization", "per_object_feature_penalties", "text_features",
     )  # fmt: skip
     of_the_data = ("cat_features", "text_features", "embedding_features")
-    objectives = r"[A-Z]\w*(:.*)?"
+    objectives = r"(?!Multi|RMSEWithUncertainty|SurvivalAft)[A-Z]\w*(:.*)?"
     metrics = r"[A-Z]\w*(:.*)?"
     natives: ClassVar = {
         "YetiRank": "yetirank:preset=catboost", "YetiRankPairwise": None, "QueryRMSE": "", "StochasticRank": "",
@@ -94,7 +104,9 @@ class CatBoost(Library):
         catboost, start, own = self.load(), run.start, isinstance(run.objective, Objective)
         run = _reordered(run).starting_at(start)
         parts = run.train, *run.evals
-        pools, sets = [_pool(part, own, run.of_the_data) for part in parts], tuple(_rows(part, own) for part in parts)
+        names = "X", *(f"eval_set[{i}]" for i in range(len(run.evals)))
+        pools = [_pool(part, own, run.of_the_data, name) for part, name in zip(parts, names, strict=True)]
+        sets = tuple(_rows(part, own) for part in parts)
         params = _params(run, pools[0], sets[0])
         of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
         _set_stopping(params, run)
@@ -105,6 +117,7 @@ class CatBoost(Library):
         except catboost.CatBoostError as error:
             if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
                 raise KeyboardInterrupt from None
+            _raise_in_our_words(str(error))
             raise
         require(
             model.tree_count_,
@@ -122,6 +135,8 @@ class CatBoost(Library):
         return model.copy()  # trees alone: CatBoost would go on with weights of that training
 
     def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
+        if is_frame(X):
+            _refuse_missing(X, model.get_cat_feature_indices(), "X")
         return model.predict(X, **options)
 
     def rounds(self, model: Any) -> int:
@@ -155,8 +170,28 @@ def _reordered(run: Run) -> Run:
     return run._replace(train=shuffled(run.train)) if reads_labels else run
 
 
-def _pool(part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
-    """The pool of a part, for an objective of our ``own`` or CatBoost's."""
+def _raise_in_our_words(message: str) -> None:
+    """Raise what our objects said during a training, and for a parameter that CatBoost does not know."""
+    if ours := re.search(r"LTRError: (.*)", message):
+        raise LTRError(ours[1]) from None
+    if found := re.search(r"Unknown option \{(\w+)\}", message):
+        known = inspect.signature(LIBRARY.load().CatBoostRanker).parameters
+        meant = did_you_mean(found[1], [*known, "objective", "eval_metric", "convention", "bounds", "newton_splits"])
+        raise LTRError(f"CatBoost knows no parameter {found[1]!r}{meant}") from None
+
+
+def _refuse_missing(X: Any, columns: Iterable[int], name: str) -> None:
+    """Raise for missing values in the categorical ``columns`` of a frame."""
+    for column in (X.columns[i] for i in columns):
+        require(
+            not X[column].isna().any(),
+            f"{name}: the categorical column {column!r} has missing values, which CatBoost does not read; make them a "
+            "category of their own, as by X[column].astype(object).fillna('missing').astype('category')",
+        )
+
+
+def _pool(part: Part, own: bool, of_the_data: dict[str, Any], name: str) -> Any:
+    """The pool of a part, which errors call ``name``, for an objective of our ``own`` or CatBoost's."""
     if is_pool(part.X):
         if not own:
             return part.X
@@ -164,11 +199,21 @@ def _pool(part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
         return pool if part.margin is None else pool.set_baseline(part.margin)
     by_query = None if own else part.weight_by_query
     weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
-    options = {"baseline": part.margin, **of_the_data}
-    found = list(categories(part.X))
-    if found:
-        options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
+    options: dict[str, Any] = {"baseline": part.margin}
+    columns = names_of(part.X) or []
+    for role, given in of_the_data.items():
+        chosen = read_columns(given, columns, part.X.shape[1], role)
+        options[role] = [columns.index(c) if isinstance(c, str) else c for c in chosen]
+    if is_frame(part.X):
+        refuse_categories(part.X, _are_hashed, "text or whole numbers")
+        options["cat_features"] = sorted({*categorical(part.X), *options.get("cat_features", ())})
+        _refuse_missing(part.X, options["cat_features"], name)
     return LIBRARY.load().Pool(part.X, part.labels, group_id=part.qid, **weight, **options)
+
+
+def _are_hashed(categories: Any) -> bool:
+    """Return True for categories that CatBoost reads as text."""
+    return all(isinstance(each, str | int) for each in categories.tolist())
 
 
 def shuffled(part: Part) -> Part:
@@ -198,6 +243,7 @@ def _params(run: Run, pool: Any, rows: Rows) -> dict[str, Any]:
     params["loss_function"] = made.prepare(pool)
     return {
         "leaf_estimation_method": "Newton",
+        "allow_const_label": True,  # because goals are other labels
         "one_hot_max_size": 10,
         **LIBRARY.defaults(params),
         **({"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}),

@@ -91,12 +91,12 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     ) -> None:  # fmt: skip
         catboost.CatBoost.__init__(self)
         ours = {"objective": objective, "eval_metric": eval_metric, "convention": convention, "bounds": bounds}
-        given = {**ours, **params}
-        self._init_params = {name: value for name, value in given.items() if value is not None}
+        self._init_params = {name: value for name, value in ours.items() if value is not None} | params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that were given, by name."""
-        return dict(self._init_params)
+        """The parameters that were given, and those of the signature, by name."""
+        ours = {"objective", "eval_metric", "convention", "bounds"}.intersection(self._get_param_names())
+        return dict.fromkeys(sorted(ours)) | self._init_params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of a fitted ranker, for which CatBoost itself refuses it."""

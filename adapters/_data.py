@@ -127,7 +127,7 @@ def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None])
     require(
         not has_group_weight(pool, rows.group),
         "the pool has group_weight, which CatBoost does not give back, and which catboost_objective sets too; make a "
-        "new pool, with weights as weight=, one number a row",
+        "new pool without, or give fit the table of the pool, with group_weight=",
     )
     queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, **clicks)
     return Part(pool, queries, rows.labels, _read_margin(("baseline", rows.baseline), queries.rows))

@@ -24,7 +24,11 @@ from ltr_objectives.adapters._run import (
 )
 from ltr_objectives.adapters._tables import (
     categorical,
+    categories,
     is_frame,
+    names_of,
+    read_columns,
+    refuse_categories,
     refuse_text,
     require_same_categories,
     require_same_kinds,
@@ -58,7 +62,7 @@ class LightGBM(Library):
     unread = (
         "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
         "sigmoid", "objective_seed", "alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt",
-        "scale_pos_weight", "tweedie_variance_power",
+        "scale_pos_weight", "tweedie_variance_power", "num_class",
     )  # fmt: skip
     by_column = (
         "categorical_feature", "cegb_penalty_feature_coupled", "cegb_penalty_feature_lazy", "feature_contri",
@@ -66,7 +70,7 @@ class LightGBM(Library):
         "max_bin_by_feature", "monotone_constraints",
     )  # fmt: skip
     of_the_data = ("categorical_feature", "feature_name")
-    objectives = r"[a-z]\w*"
+    objectives = r"(?!multiclass|softmax|ov[ar])[a-z]\w*"
     metrics = r"[a-z]\w*"
     natives: ClassVar = {"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"}
     rivals = ("lambdarank", "rank_xendcg")
@@ -91,6 +95,7 @@ class LightGBM(Library):
             "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
         )
         refuse_text(run.train.X)
+        refuse_categories(run.train.X, _are_stored, "text or numbers")
         boosting = "".join(map(str, self.given("boosting", run.params).values())).lower()
         linear = any(not is_off(each) for each in self.given("linear_tree", run.params).values())
         # leaves of linear trees, and initial scores of a forest, cannot be set
@@ -152,8 +157,8 @@ class LightGBM(Library):
     def splits(self, model: Any) -> float:
         return float(model.feature_importance("split").sum())
 
-    def categories(self, model: Any) -> Sequence[Any]:
-        return model.pandas_categorical or ()
+    def categories(self, model: Any, X: Any) -> Mapping[Any, Sequence[Any]]:
+        return dict(zip(categories(X), model.pandas_categorical or (), strict=False))
 
     def stored(self, column: Any) -> str:
         return str(column).replace(" ", "_")
@@ -207,9 +212,15 @@ def processors(n: Any) -> Any:
 
 def _datasets(run: Run) -> list[Any]:
     """The data sets for training and for evaluation."""
+    given, X = dict(run.of_the_data), run.train.X  # LightGBM leaves out what is not a list
+    if given.get("feature_name", "auto") != "auto":
+        given["feature_name"] = [*given["feature_name"]]
+    if not (isinstance(chosen := given.get("categorical_feature", "auto"), str) and chosen == "auto"):
+        names = given.get("feature_name") or names_of(X) or ()
+        given["categorical_feature"] = read_columns(chosen, names, X.shape[1], "categorical_feature")
     train, *evals = (
         LIBRARY.load().Dataset(
-            part.X, part.labels, group=part.group, weight=part.weight, init_score=part.margin, **run.of_the_data
+            part.X, part.labels, group=part.group, weight=part.weight, init_score=part.margin, **given
         )
         for part in (run.train, *run.evals)
     )
@@ -217,6 +228,11 @@ def _datasets(run: Run) -> list[Any]:
         require_same_kinds(run.evals[i].X, categorical(run.train.X), f"eval_set[{i}]")
         data.set_reference(train)
     return [train, *evals]
+
+
+def _are_stored(categories: Any) -> bool:
+    """Return True for categories that LightGBM's file can hold."""
+    return all(isinstance(each, str | int | float) for each in categories.tolist())
 
 
 def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:

@@ -132,7 +132,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         if self._fitted.categorical is not None:
             require_same_kinds(X, self._fitted.categorical)
         elif is_frame(X):  # a file has no numbers of columns
-            found, known = [*categories(X)], len(LIBRARY.categories(self._Booster))
+            found, known = [*categories(X)], len(self._Booster.pandas_categorical or ())
             message = (
                 f"X has the dtype category in {found}, and the training had it in {known} columns; give it to these"
             )

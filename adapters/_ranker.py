@@ -31,6 +31,7 @@ from ltr_objectives.adapters._run import (
 )
 from ltr_objectives.adapters._tables import (
     Part,
+    as_categories,
     categorical,
     counts_columns,
     is_pool,
@@ -40,7 +41,7 @@ from ltr_objectives.adapters._tables import (
     warn_of_unknown,
 )
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import LTRWarning, require, warn
+from ltr_objectives.errors import LTRError, LTRWarning, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
@@ -194,7 +195,10 @@ class Ranker:
             trained, report = train_best(run, self.library, self._given())
         else:
             for i, part in enumerate(run.evals):
-                warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
+                try:
+                    warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
+                except LTRError as error:
+                    raise LTRError(f"eval_set[{i}]: {error}") from None
             trained, report = self.library.train(run), None
         kept = self.library.rounds(trained.model) - (0 if start is None else self.library.rounds(start))
         if without := self._without_splits(trained.model, run, kept):
@@ -206,7 +210,7 @@ class Ranker:
         """Become the ranker of a training on ``X``, of which the model keeps so many rounds."""
         run, model, columns = trained.run, trained.model, names_of(X)
         for i, part in enumerate(run.evals):
-            warn_of_unknown(part.X, self.library.categories(model), f"eval_set[{i}]")
+            warn_of_unknown(part.X, self.library.categories(model, part.X), f"eval_set[{i}]")
         records = {
             name: {m: [*map(float, v)] for m, v in values.items() if run.kept is None or m != str(run.kept)}
             for name, values in trained.records.items()
@@ -248,9 +252,10 @@ class Ranker:
         if is_pool(X):  # CatBoost checks its columns, and adds its baseline
             return self.library.predict(self._Booster, X, self._given(), **options)
         table, _ = read_table(X)
+        table = as_categories(table, self._fitted.categorical or ())
         self._check_columns(table)
         table = named(table)
-        warn_of_unknown(table, self.library.categories(self._Booster), "X")
+        warn_of_unknown(table, self.library.categories(self._Booster, table), "X")
         return self.library.predict(self._Booster, table, self._given(), **options)
 
     def score(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._bounds import ROUNDS as ALL_ROUNDS
 from ltr_objectives.adapters._bounds import Kept, read_bounds
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
-from ltr_objectives.adapters._tables import Part, named
+from ltr_objectives.adapters._tables import Part, as_categories, categorical, named
 from ltr_objectives.checks import check_integer, check_list, is_number
 from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
@@ -179,11 +179,11 @@ def read_run(
     )
     run = Run(
         train=train._replace(X=named(train.X)),
-        evals=tuple(part._replace(X=named(part.X)) for part in evals),
+        evals=tuple(part._replace(X=named(as_categories(part.X, categorical(train.X)))) for part in evals),
         names=names,
         objective=objective,
         metrics=() if metrics is None else read_metrics(metrics, library, given.get("convention")),
-        of_the_data={name: params.pop(name) for name in library.of_the_data if name in params},
+        of_the_data={name: params.pop(each) for name in library.of_the_data for each in library.given(name, params)},
         params=params,
         patience=max(0, given.get("early_stopping_rounds", 0)),
         callbacks=[
@@ -253,7 +253,7 @@ def unknown_objective(text: str, library: Library) -> str:
         meant = f"; to train for this metric write 'yetiloss:{text}'"
     else:
         meant = did_you_mean(text.partition(":")[0], [*Objective.named, *library.natives])
-    return f"objective={text!r} is neither ours, such as 'yetiloss:map', nor {library.name}'s{meant}"
+    return f"objective={text!r} is neither ours, such as 'yetiloss:map', nor one of {library.name}'s for rankers{meant}"
 
 
 def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
@@ -285,8 +285,9 @@ def _is_native(metric: Any, library: Library) -> bool:
 
 def unknown_metric(metric: str, library: Library) -> str:
     """The message for a metric that neither we nor the library have."""
-    theirs = dir(library.load().metrics) if library.capitals else ()
+    theirs = dir(library.load().metrics) if library.capitals else ("rmse", "mae", "auc", "logloss")
     meant = did_you_mean(metric.partition("@")[0], [*metric_names(), *theirs])
+    meant = "; leave it out to evaluate what the objective optimises" if metric.lower() == "none" else meant
     return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
 
 

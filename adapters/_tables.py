@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,11 +108,18 @@ def categorical(X: Any) -> list[int]:
     return [i for i, dtype in enumerate(X.dtypes) if dtype == "category"] if is_frame(X) else []
 
 
+def as_categories(X: Any, known: Collection[int]) -> Any:
+    """``X`` with the dtype category in those of the columns ``known`` that have no value."""
+    numbers = [i for i, dtype in enumerate(X.dtypes) if i in known and dtype != "category"] if is_frame(X) else ()
+    empty = {X.columns[i]: "category" for i in numbers if X.iloc[:, i].isna().all()}
+    return X.astype(empty) if empty else X
+
+
 def require_same_kinds(X: Any, known: Collection[int], name: str = "X") -> None:
-    """Raise unless the categorical columns of a frame are those ``known``, or have no value."""
+    """Raise unless the categorical columns of a frame are those ``known``."""
     for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ()):
         require(
-            (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
+            (dtype == "category") == (i in known),
             f"{name}: the column {column!r} has the dtype {dtype} here, and {'' if i in known else 'no '}categories in "
             "the training; give it the dtype of the training",
         )
@@ -129,10 +136,39 @@ def refuse_text(X: Any) -> None:
         )
 
 
-def warn_of_unknown(X: Any, known: Sequence[Any], name: str) -> None:
-    """Warn of categorical columns that have values, but none of the categories ``known`` to a model."""
-    for (column, _), values in zip(categories(X).items(), known, strict=False):  # of other numbers libraries complain
-        if X[column].notna().any() and X[column].cat.set_categories(values).isna().all():
+def refuse_categories(X: Any, readable: Callable[[Any], bool], kinds: str) -> None:
+    """Raise for columns of a frame whose categories the library cannot read; it reads ``kinds``."""
+    for column, dtype in categories(X).items():
+        require(
+            readable(dtype.categories),
+            f"the column {column!r} has categories that are not {kinds}; convert them by "
+            "astype(str).astype('category')",
+        )
+
+
+def read_columns(given: Any, names: Collection[str], n: int, name: str) -> list[str | int]:
+    """Read names or numbers of columns in any form that a library has for the parameter ``name``.
+
+    >>> read_columns("name:a,b", ["a", "b"], 2, "categorical_feature"), read_columns((1,), ["a", "b"], 2, "")
+    (['a', 'b'], [1])
+    """
+    if isinstance(given, str):
+        given = [given] if given in names else given.removeprefix("name:").split(",")
+    elif not isinstance(given, Iterable):
+        given = [given]
+    text = [str(c).strip() if isinstance(c, str) else c for c in given]
+    found = [int(c) if c not in names and (str(c).isdigit() or isinstance(c, np.integer)) else c for c in text]
+    wrong = [c for c in found if not (c in names if isinstance(c, str) else type(c) is int and 0 <= c < n)]
+    require(not wrong, f"{name} has {wrong}, which are no columns of X; name columns, or number them from 0")
+    return found
+
+
+def warn_of_unknown(X: Any, known: Mapping[Any, Sequence[Any]], name: str) -> None:
+    """Warn of categorical columns that have values, but none of the categories ``known`` to a model, by column."""
+    found = categories(X)
+    for column, values in known.items():
+        has_values = column in found and X[column].notna().any()
+        if has_values and X[column].cat.set_categories(values).isna().all():
             warn(
                 f"{name}: the training had no value of the categorical column {column!r}, so all of them count as "
                 "missing; give the values the type of the training, such as text instead of numbers"
@@ -159,7 +195,17 @@ def counts_columns(value: Any, names: Collection[str]) -> bool:
     return any(counts_columns(x, names) for x in value) if isinstance(value, Iterable) else is_number(value)
 
 
-def require_same_categories(before: list[list[Any]], X: Any) -> None:
+def require_same_categories(before: Sequence[Sequence[Any]], X: Any) -> None:
     """Raise unless ``X`` has the categories ``before`` in the same order: trees store only their numbers."""
-    now = [list(dtype.categories) for dtype in categories(X).values()]
-    require(now == before, f"X has the categories {now}, but init_model was trained on {before}; make them the same")
+    found = categories(X)
+    message = f"X has categories in {[*found]}, but init_model was trained on {len(before)} such columns"
+    require(len(found) == len(before), f"{message}; make them the same")
+    for (column, dtype), known in zip(found.items(), before, strict=True):
+        now = dtype.categories.tolist()
+        new = sorted({*now} - {*known}, key=now.index)
+        other = f"{len(new)} new categories, such as {new[:3]}" if new else "fewer categories, or another order"
+        require(
+            now == [*known],
+            f"the column {column!r} has {other}, and init_model knows categories by their number; make them the same "
+            "by X[column].cat.set_categories(those of its training), which makes others missing",
+        )

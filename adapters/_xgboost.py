@@ -14,9 +14,11 @@ from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._run import Records, Run, Trained, refuse_dart, refuse_same_names
 from ltr_objectives.adapters._tables import (
     Part,
+    as_categories,
     categorical,
     categories,
     is_frame,
+    refuse_categories,
     refuse_text,
     require_same_categories,
     require_same_kinds,
@@ -47,10 +49,11 @@ class XGBoost(Library):
     unread = (
         "scale_pos_weight", "ndcg_exp_gain", "lambdarank_pair_method", "lambdarank_num_pair_per_sample",
         "lambdarank_normalization", "lambdarank_score_normalization", "lambdarank_unbiased", "lambdarank_bias_norm",
+        "num_class", "num_target",
     )  # fmt: skip
     by_column = ("feature_weights", "interaction_constraints", "monotone_constraints")
     of_the_data = ("missing", "feature_types", "feature_weights", "enable_categorical")
-    objectives = r"(binary|count|multi|rank|reg|survival):\w+"
+    objectives = r"(binary|count|rank|reg|survival):\w+"
     metrics = r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+"
     natives: ClassVar = {
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
@@ -127,8 +130,8 @@ class XGBoost(Library):
     def splits(self, model: Any) -> float:
         return float(np.abs([*model.get_score().values()]).sum())  # of gblinear the coefficients
 
-    def categories(self, model: Any) -> Sequence[Any]:
-        return [*categories_of(model).values()]
+    def categories(self, model: Any, X: Any) -> Mapping[Any, Sequence[Any]]:
+        return {X.columns[i]: values for i, values in categories_of(model).items()} if is_frame(X) else {}
 
     def features(self, model: Any) -> tuple[int, list[str] | None]:
         return model.num_features(), model.feature_names
@@ -176,12 +179,9 @@ LIBRARY = XGBoost()
 def _known_categories(X: Any) -> dict[int, list[Any]]:
     """The categories of a table by number of column; raises for those that XGBoost does not read."""
     refuse_text(X)
-    for name, dtype in categories(X).items():
-        require(
-            dtype.categories.inferred_type in ("string", "integer"),
-            f"the column {name!r} has categories that are neither text nor whole numbers, or none at all, which "
-            "XGBoost does not read; convert them by astype(str).astype('category')",
-        )
+    refuse_categories(
+        X, lambda known: known.inferred_type in ("string", "integer"), "text alone or whole numbers alone"
+    )
     return {i: X.dtypes.iloc[i].categories.tolist() for i in categorical(X)}
 
 
@@ -267,8 +267,9 @@ def categories_of(model: Any) -> dict[int, list[Any]]:
 
 def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
     """``X`` with the categories of the training; unknown ones are missing. XGBoost would read numbers as codes."""
+    X = as_categories(X, known)
     require_same_kinds(X, known)
-    changed = {X.columns[i]: X.iloc[:, i].astype("category").cat.set_categories(c) for i, c in known.items()}
+    changed = {X.columns[i]: X.iloc[:, i].cat.set_categories(c) for i, c in known.items()}
     return X.assign(**changed) if changed else X
 
 

@@ -157,9 +157,9 @@ class Library(ABC):
         """Return the model that a training goes on from, with the table ``X``; raise if it does not fit the model."""
         return model
 
-    def categories(self, model: Any) -> Sequence[Any]:
-        """Return the categories of a model by categorical column; none if it does not name them."""
-        return ()
+    def categories(self, model: Any, X: Any) -> Mapping[Any, Sequence[Any]]:
+        """Return the categories of a model by column of the table ``X``; none if the model does not name them."""
+        return {}
 
     def stored(self, column: Any) -> str:
         """Return the name of a column as the library's models have it."""

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import catboost
@@ -303,14 +304,91 @@ def test_an_eval_set_of_another_type_is_never_read_in_silence(library):
             assert all("eval_set[1]" in message for message in warned)
 
 
+EMPTY = [[None] * 600, np.full(600, np.nan), pandas.Categorical([None] * 600), pandas.Categorical([None] * 600, ORDER)]
+
+
+@by_code
+def test_columns_without_values_are_missing(library, tmp_path):
+    """In tables to predict, also before a second column with other categories, and in eval sets."""
+    table = X.assign(second=pandas.Categorical(X.colour.map(COLOURS)))
+    fitted = made(library, eval_metric="map").fit(table, Y, qid=QID)
+    tables = [table.assign(colour=missing) for missing in EMPTY]
+    expected = fitted.predict(tables[-1])
+    for each in tables:
+        assert np.array_equal(fitted.predict(each), expected)
+    if library == "xgboost":  # a file of LightGBM does not have the numbers of the columns
+        assert np.array_equal(read_again(fitted, library, tmp_path).predict(tables[1]), expected)
+    evaluated = {"eval_set": [(each, Y) for each in tables], "eval_qid": [QID] * 4}
+    first, *others = made(library, eval_metric="map").fit(table, Y, qid=QID, **evaluated).evals_result_.values()
+    assert others == [first] * 3
+
+
+def test_catboost_s_missing_categories_are_named():
+    fitted = ranker("catboost").fit(X, Y, qid=QID)
+    for table in (HOLES, *(X.assign(colour=missing) for missing in EMPTY)):
+        for work in (
+            lambda t=table: fitted.predict(t),
+            lambda t=table: ranker("catboost").fit(X, Y, qid=QID, eval_set=[(t, Y)], eval_qid=[QID]),
+            lambda t=table: ranker("catboost", cat_features=["colour"]).fit(t, Y, qid=QID),
+        ):
+            with pytest.raises(LTRError, match="'colour'"):
+                work()
+
+
+def strange_categories():
+    """Categories of all types that pandas makes."""
+    number = X.colour.map(COLOURS).astype(int)
+    dates = pandas.to_datetime(number, unit="D")
+    yield from (pandas.cut(number, 2), pandas.cut(X.noise, 2), dates.dt.date, dates.dt.to_period("D"), dates)
+    yield from (dates - dates[0], number + 0.5, number > 2, number.astype(complex), number.map(lambda n: (n, 1)))
+    yield from (number.map(lambda n: n if n > 1 else "one"), number.map(lambda n: b"a" * n), number.map(Decimal))
+
+
 @everywhere
-def test_columns_without_values_are_missing_or_refused(library):
-    fitted = ranker(library).fit(X, Y, qid=QID)
-    empty = X.assign(colour=pandas.Categorical([None] * 600, ORDER))
-    expected = None if library == "catboost" else fitted.predict(empty)
-    for missing in ([None] * 600, np.full(600, np.nan), pandas.Categorical([None] * 600)):
-        scores, _ = said_of_colours(lambda c=missing: fitted.predict(X.assign(colour=c)))
-        assert scores is None or np.array_equal(scores, expected)
+def test_categories_of_any_type_are_kept_by_the_file_or_refused_by_name(library, tmp_path):
+    outcomes = []
+    for values in strange_categories():
+        table = X.assign(colour=values.astype("category"))
+        try:
+            fitted = made(library).fit(table, Y, qid=QID)
+        except LTRError as error:
+            assert "'colour'" in str(error)  # noqa: PT017 - some types are read
+            outcomes.append("refused")
+        else:
+            assert np.array_equal(read_again(fitted, library, tmp_path).predict(table), fitted.predict(table))
+            outcomes.append("read")
+    assert "refused" in outcomes
+    assert ("read" in outcomes) == (library != "xgboost")
+
+
+FORMS_OF_COLUMNS = [
+    ["shade"], ("shade",), {"shade"}, np.array(["shade"]), pandas.Index(["shade"]), pandas.Series(["shade"]), "shade",
+    [1], (1,), {1}, np.array([1]), [np.int64(1)], range(1, 2), 1, "1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("library", "name"), [("lightgbm", "categorical_feature"), ("catboost", "cat_features")])
+def test_categorical_columns_in_every_form(library, name):
+    table = X.assign(colour=X.colour.map(COLOURS).astype(int)).rename(columns={"colour": "shade"})
+    expected = made(library, **{name: ["shade"]}).fit(table, Y, qid=QID).predict(table)
+    assert not np.array_equal(made(library).fit(table, Y, qid=QID).predict(table), expected)
+    also = [{"cat_feature": "shade"}, {"categorical_column": "1"}, {name: "name:shade"}]
+    for given in [{name: form} for form in FORMS_OF_COLUMNS] + (also if library == "lightgbm" else []):
+        assert np.array_equal(made(library, **given).fit(table, Y, qid=QID).predict(table), expected), given
+        if name in given:
+            assert np.array_equal(made(library).fit(table, Y, qid=QID, **given).predict(table), expected), given
+    for wrong in (["none"], "none", [2], [-1], [True], [False, True], [1.0], [None]):
+        with pytest.raises(LTRError, match=name):
+            made(library, **{name: wrong}).fit(table, Y, qid=QID)
+
+
+@by_code
+def test_new_categories_are_named_when_a_training_goes_on(library):
+    fitted = made(library).fit(X, Y, qid=QID)
+    more = pandas.Categorical([f"c{i}" for i in range(600)], [*ORDER, *(f"c{i}" for i in range(600))])
+    with pytest.raises(LTRError, match=r"'colour' has 600 .*'c0', 'c1', 'c2'\]") as said:
+        made(library).fit(X.assign(colour=more), Y, qid=QID, init_model=fitted)
+    assert len(str(said.value)) < 400
 
 
 @everywhere

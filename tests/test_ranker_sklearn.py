@@ -85,6 +85,8 @@ def test_parameters_travel(library):
     assert twin.get_params().items() >= {"subsample": 0.5, "objective": "yetirank"}.items()
     assert made.get_params()["subsample"] == 0.7
     assert "objective=YetiLoss" in repr(made)
+    for name in ("objective", "eval_metric", "convention", "bounds", "learning_rate"):
+        assert clone(made.set_params(**{name: None})).get_params()[name] is None
 
 
 @everywhere
