@@ -4,6 +4,7 @@ import os
 
 import typer
 
+from benchmarks.bounds import bounds
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
 from benchmarks.one_list import one_list
@@ -26,6 +27,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command()(bounds)
 app.command()(demo)
 app.command()(evaluation)
 app.command()(kernels)
