@@ -18,6 +18,7 @@ _MODULES = {
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
     "bagged": "_bags",
+    "bounded": "_bounded",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_evaluate": "_dask",
@@ -27,6 +28,7 @@ _MODULES = {
 
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
     from ltr_objectives.adapters._bags import bagged as bagged
+    from ltr_objectives.adapters._bounded import bounded as bounded
     from ltr_objectives.adapters._catboost_callables import catboost_metric as catboost_metric
     from ltr_objectives.adapters._catboost_callables import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker

@@ -2,14 +2,17 @@
 
 import pickle
 
+import lightgbm as lgb
 import numpy as np
 import pytest
+import xgboost as xgb
+from catboost import CatBoost, CatBoostError, Pool
 from own_classes import Right
 from rankers import LIBRARIES, ranker_class
 from sklearn.base import clone
 
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate, get_objective
-from ltr_objectives.adapters import bagged
+from ltr_objectives.adapters import bagged, bounded
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives.bounded import Bounded, Multipliers
 from ltr_objectives.objectives.typical import typical
@@ -197,3 +200,77 @@ def test_what_cannot_follow_bounds_is_refused_in_each_library(library, params):
 def test_bags_have_no_bounds(library):
     with pytest.raises(LTRError, match="bounds"):
         bagged(ranker(library), TRAIN.X, TRAIN.y, qid=TRAIN.qid, **LABELS)
+
+
+# by the libraries' own functions
+
+
+def data_of(library, data):
+    """The library's data set."""
+    if library == "lightgbm":
+        return lgb.Dataset(data.X, data.y, group=data.group)
+    if library == "xgboost":
+        return xgb.DMatrix(data.X, data.y, qid=data.qid)
+    return Pool(data.X, data.y, group_id=data.qid)
+
+
+def pair_of(library, train, valid, bounds=LEAST):
+    return bounded(MONEY, bounds, train, valid, valid_labels=EVAL["eval_labels"][0], **LABELS)
+
+
+def train_by_function(library, train, valid, pair, rounds=20, evaluated=True):
+    """Scores of VALI by the rounds that early stopping keeps."""
+    evals = [valid] if evaluated else []
+    if library == "lightgbm":
+        params = {"objective": pair.objective, "metric": "None", "verbose": -1, "num_threads": 1, "num_leaves": 7}
+        stop = [lgb.early_stopping(rounds, verbose=False)] if evaluated else []
+        model = lgb.train(params, train, rounds, valid_sets=evals, feval=pair.metric, callbacks=stop)
+        return model.predict(VALI.X)
+    if library == "xgboost":
+        params = {"max_depth": 3, "nthread": 1, "min_child_weight": 1e-3, "disable_default_eval_metric": 1}
+        model = xgb.train(
+            params, train, rounds, obj=pair.objective, custom_metric=pair.metric, evals=[(e, "valid") for e in evals],
+            early_stopping_rounds=rounds if evaluated else None, verbose_eval=False,
+        )  # fmt: skip
+        return model.predict(valid, iteration_range=(0, model.best_iteration + 1))
+    metric = pair.metric if evaluated else "NDCG"
+    params = {
+        "loss_function": pair.objective, "eval_metric": metric, "iterations": rounds, "depth": 3, "verbose": False,
+        "learning_rate": 0.3, "allow_writing_files": False, "random_strength": 0, "thread_count": 1,
+    }  # fmt: skip
+    return CatBoost(params).fit(train, eval_set=valid, use_best_model=True).predict(VALI.X)
+
+
+@everywhere
+def test_objective_and_metric_of_a_pair_share_the_multipliers_of_each_training(library):
+    train, valid = data_of(library, TRAIN), data_of(library, VALI)
+    pair = pair_of(library, train, valid)
+    scores = train_by_function(library, train, valid, pair)
+    history = pair.objective.history
+    assert all(len(values) == 20 for of in history.values() for values in of.values())
+    for metric, bound in LEAST.items():
+        np.testing.assert_allclose(history[metric]["multiplier"], by_hand(history[metric]["value"], bound))
+        assert evaluate(metric, scores, BOTH, qid=VALI.qid) >= bound
+    again = train_by_function(library, train, valid, pair)
+    assert again.tobytes() == scores.tobytes()
+    assert pair.objective.history == history
+
+
+@everywhere
+def test_a_pair_without_values_of_valid_is_refused_in_the_second_round(library):
+    train, valid = data_of(library, TRAIN), data_of(library, VALI)
+    with pytest.raises((LTRError, CatBoostError), match="valid"):
+        train_by_function(library, train, valid, pair_of(library, train, valid), evaluated=False)
+
+
+@everywhere
+def test_a_pair_refuses_what_it_cannot_follow(library):
+    train, valid = data_of(library, TRAIN), data_of(library, VALI)
+    for words, call in {
+        "bounds": lambda: pair_of(library, train, valid, {}),
+        "revenue": lambda: bounded(MONEY, LEAST, train, valid),
+        "other": lambda: bounded(MONEY, LEAST, train, valid, labels={**LABELS["labels"], "other": TRAIN.y}),
+        "valid": lambda: bounded(NDCG, {MAP: 0.7}, train, VALI.X),
+    }.items():
+        with pytest.raises(LTRError, match=words):
+            call()

@@ -35,6 +35,7 @@ class Multipliers:
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = np.array(bounds, np.float64)
         self.now = np.full(len(bounds), START)
+        self.begun = 0  # rounds, of trainings by the libraries' own functions
         self.used: list[np.ndarray] = []  # by each round
         self.values: list[np.ndarray] = []  # of the metrics after each round
 
