@@ -210,8 +210,8 @@ def bounds(
         rows += json.loads(file.read_text())["rows"]
     table = pd.DataFrame(rows)
     found = verdicts(table)
-    write_csv(table, out / "trainings.csv")
-    write_csv(found, out / "verdicts.csv")
+    write_csv(table.round(6), out / "trainings.csv")
+    write_csv(found.round(6), out / "verdicts.csv")
     summary(found)
 
 
