@@ -7,6 +7,7 @@ import typer
 from benchmarks.bounds import bounds
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
+from benchmarks.money import money
 from benchmarks.one_list import one_list
 from benchmarks.publish import publish
 from benchmarks.quality import quality
@@ -31,6 +32,7 @@ app.command()(bounds)
 app.command()(demo)
 app.command()(evaluation)
 app.command()(kernels)
+app.command()(money)
 app.command()(one_list)
 app.command()(publish)
 app.command()(quality)

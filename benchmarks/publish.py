@@ -126,6 +126,17 @@ def one_list(document: Document) -> Lines:
     return lines + [[r["objective"], str(r["seed"]), f"{r['map']:.3f}", str(r["trees"])] for r in document["results"]]
 
 
+def money(document: Document) -> Lines:
+    """Tabulate the money that objectives earn more than that for orders, in percent, with intervals."""
+    found: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for r in document["results"]:
+        cells = found.setdefault((r["orders"], r["labels"], r["trained"]), {}).setdefault(r["library"], [])
+        cells.append(f"{r['percent']:+.1f} ({r['low']:+.1f} to {r['high']:+.1f})")
+    libraries = list(next(iter(found.values())))
+    lines = [["orders", "labels", "trained", *(f"{library}, %" for library in libraries)]]
+    return lines + [[*key, *("; ".join(by[library]) for library in libraries)] for key, by in found.items()]
+
+
 def _few(seconds: float) -> str:
     """Format seconds to two digits, without an exponent.
 
@@ -138,7 +149,7 @@ def _few(seconds: float) -> str:
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
-    "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list,
+    "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
 }  # fmt: skip
 
 
