@@ -72,7 +72,7 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
     check_comparable(metric, part.queries, f"eval_set[{len(run.evals) - 1}], by which objective='auto' chooses")
     weight = metric.weight_by_query(part.queries)
     natives = natives_for(library.name, metric)
-    candidates: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
+    candidates: dict[str, Objective | str] = {**ours_for(metric, run.train.queries), **{name: name for name in natives}}
 
     values: dict[str, np.ndarray] = {}  # of the queries that choose
 

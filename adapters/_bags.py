@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AUTO, our_names, read_param
+from ltr_objectives.adapters._run import AUTO, DEFAULT, chosen_objective, our_names, read_param
 from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
@@ -69,6 +69,10 @@ def bagged(
             raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
     data = {"group": group, "qid": qid, "sample_weight": sample_weight, "labels": labels}
     part, params = _read(ranker, X, y, **data, propensity=propensity, position=position, **own)
+    asked = our_names(ranker.library, ranker._given() | {name: v for name, v in params.items() if v is not None})
+    if asked.get("objective") is None:  # one for all bags, by the labels of all data
+        params["objective"] = chosen_objective(asked, ranker.library, part.queries)
+        params |= {} if "eval_metric" in asked else {"eval_metric": DEFAULT}
     weight = part.queries.weight_by_query
     if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
@@ -96,10 +100,15 @@ def _read(ranker: Ranker, X: Any, y: ArrayLike, **given: Any) -> tuple[Part, dic
 
 
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
-    """As many queries as there are, drawn with replacement and weighted by how often; and those not drawn."""
-    n = len(part.queries)
+    """As many queries as there are, drawn with replacement and weighted by how often; and those not drawn.
+
+    Both have a query whose labels differ, if two queries have.
+    """
+    n, labels, start = len(part.queries), part.queries.labels, part.queries.ptr[:-1]
+    differ = np.maximum.reduceat(labels, start) > np.minimum.reduceat(labels, start)
+    needed = differ if differ.sum() > 1 else np.ones(n, bool)
     times = np.ones(n, np.int64)
-    while times.all():
+    while not (needed & (times == 0)).any() or not (needed & (times > 0)).any():
         times = np.bincount(rng.integers(n, size=n), minlength=n)
     by_row, weight = np.repeat(times, part.group), part.queries.weight_by_row
     drawn = np.flatnonzero(by_row), part.group[times > 0], by_row if weight is None else by_row * weight

@@ -28,6 +28,7 @@ from ltr_objectives.adapters._run import (
     our_names,
     read_metrics,
     read_run,
+    usual_metric,
 )
 from ltr_objectives.adapters._tables import (
     Part,
@@ -64,6 +65,7 @@ class Fitted(NamedTuple):
     multipliers_: dict[str, list[float]] | None = None
     columns: list[str] | None = None  # the names of all columns as text; None for arrays
     categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
+    scored_by: str = DEFAULT  # without eval_metric
 
 
 def of_fit(name: str) -> Any:
@@ -190,6 +192,7 @@ class Ranker:
         if train.had_ids:
             _refuse_counted(self.library, given, names_of(train.X) or ())
         start = None if init_model is None else self._start(init_model, train.X)
+        given |= self._of_before(init_model, given)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
         if given.get("objective") == AUTO:
             trained, report = train_best(run, self.library, self._given())
@@ -226,6 +229,8 @@ class Ranker:
         fitted = Fitted(
             X.shape[1], names, run.objective, records, best, report, columns=columns, categorical=categorical(X)
         )
+        if [*map(str, run.metrics[:1])] != [DEFAULT]:
+            fitted = fitted._replace(scored_by=usual_metric((run.train, *run.evals)))
         self._fitted = fitted if run.kept is None or kept == 0 else of_bounds(fitted, run.kept, kept - 1)
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
@@ -264,21 +269,24 @@ class Ranker:
     ) -> float:  # fmt: skip
         """Mean over queries of the first ``eval_metric``, under the ranker's ``convention``; higher is better.
 
-        Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare. If
-        the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal.
+        Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare; or
+        Spearman's correlation if labels of ``fit`` were below 0 or above 31. If the first is the library's own, it is
+        that too, with a warning. ``labels`` are those of the metric's goal.
 
         ``score(pool)`` of a ``catboost.Pool`` has no ``y``, and adds the pool's baseline to the scores. With ``X`` and
         ``y`` there are no initial scores.
         """
         given = our_names(self.library, self._given())
         convention, n_threads = given.get("convention"), self.library.n_threads(given)
-        metric, *_ = read_metrics(given.get("eval_metric", DEFAULT), self.library, convention)
+        check_is_fitted(self)
+        usual = self._fitted.scored_by
+        metric, *_ = read_metrics(given.get("eval_metric", usual), self.library, convention)
         if not isinstance(metric, Metric):
             warn(
-                f"score is the mean {DEFAULT}, because eval_metric={metric!r} is the library's own; to score by one of "
+                f"score is the mean {usual}, because eval_metric={metric!r} is the library's own; to score by one of "
                 "ours, such as 'map', name it first"
             )
-            metric = get_metric(DEFAULT, convention)
+            metric = get_metric(usual, convention)
         part = read_part(X, y, group=group, qid=qid, weight=sample_weight, labels=labels)
         warn_if_all_relevant([metric], part.queries, "y", n_threads)
         return metric.mean(part.queries, self.predict(X), n_threads=n_threads)
@@ -349,6 +357,17 @@ class Ranker:
             f"read a file by {name}().load_model(file)",
         )
         return self.library.start(model, X)
+
+    def _of_before(self, ranker: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the objective with which a training goes on, if the same metric named it for the labels of before."""
+        if not isinstance(ranker, type(self)) or ranker._fitted.objective_ is None:
+            return {}
+        before = our_names(self.library, ranker._given())
+        same = all(before.get(name) == given.get(name) for name in ("objective", "eval_metric", "convention", "bounds"))
+        named = given.get("objective") is not None or given.get("bounds") is not None
+        if named or not same:
+            return {}
+        return {"objective": ranker._fitted.objective_, "eval_metric": given.get("eval_metric", DEFAULT)}
 
     def _adopt(self, model: Any) -> None:
         self._Booster = model

@@ -1,7 +1,7 @@
 """One training of an estimator: its data, parameters, objective and metrics."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -169,7 +169,7 @@ def read_run(
 ) -> Run:  # fmt: skip
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
     chosen = None if given.get("objective") == AUTO else given.get("objective")
-    objective = read_objective(chosen, given.get("eval_metric"), library, train.queries)
+    objective = chosen_objective(given, library, train.queries) if chosen is None else read_objective(chosen, library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective, (train, *evals)))
     params = {name: read_param(value) for name, value in given.items() if name not in OURS}
     names = check_list("eval_names", eval_names, "names") or [f"validation_{i}" for i in range(len(evals))]
@@ -220,13 +220,16 @@ def is_called(given: Any, library: Library, method: str) -> bool:
     return not ours and library.calls(given, method)
 
 
-def read_objective(objective: Any, metrics: EvalMetric, library: Library, queries: Queries) -> AnyObjective:
-    """Our objective, or what the library gets: the name of its own, functions. None is the one for the first metric."""
+def chosen_objective(given: Mapping[str, Any], library: Library, queries: Queries) -> Objective:
+    """Return the objective for the first metric of these parameters, and its convention, on these queries."""
+    first, *_ = read_metrics(given.get("eval_metric", DEFAULT), library, given.get("convention"))
+    return objective_for(first if isinstance(first, Metric) else DEFAULT, queries)
+
+
+def read_objective(objective: Any, library: Library) -> AnyObjective:
+    """Return our objective, or what the library gets: the name of its own, functions."""
     if is_called(objective, library, "calc_ders_range"):
         return cast(AnyObjective, objective)
-    if objective is None:
-        first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
-        return objective_for(first if isinstance(first, Metric) else DEFAULT, queries)
     return read_text(objective, library) if isinstance(objective, str) else get_objective(objective)
 
 
@@ -292,15 +295,17 @@ def unknown_metric(metric: str, library: Library) -> str:
 
 
 def optimised(objective: AnyObjective, parts: Sequence[Part]) -> Metric | str | None:
-    """The metric that our objective optimises; else NDCG, or for labels that are no grades Spearman's correlation.
-
-    None if the library names the objective.
-    """
+    """Return the metric that our objective optimises, else the usual one; None if the library names the objective."""
     if isinstance(objective, str):
         return None
     metric = getattr(objective, "metric", None)
-    graded = all(part.labels.min() >= 0 and part.labels.max() <= gains.LARGEST_GRADE for part in parts)
-    return metric if isinstance(metric, Metric) else "ndcg" if graded else "spearman"
+    return metric if isinstance(metric, Metric) else usual_metric(parts, "ndcg")
+
+
+def usual_metric(parts: Iterable[Part], graded: str = DEFAULT) -> str:
+    """Return NDCG, or for labels that are no grades Spearman's correlation."""
+    grades = all(part.labels.min() >= 0 and part.labels.max() <= gains.LARGEST_GRADE for part in parts)
+    return graded if grades else "spearman"
 
 
 def is_off(value: object) -> bool:

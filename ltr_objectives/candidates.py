@@ -8,6 +8,7 @@ import numpy as np
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.gains import LARGEST_GRADE
 from ltr_objectives.metrics.text import WeightedSum
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
@@ -20,8 +21,10 @@ V = TypeVar("V")
 OTHERS = ("yetiloss:ndcg", "yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
 
 
-def ours_for(metric: Metric) -> dict[str, Objective]:
+def ours_for(metric: Metric, queries: Queries | None = None) -> dict[str, Objective]:
     """Return our objectives by name: what :func:`ltr_objectives.objective_for` names, YetiLoss for it, and others.
+
+    Of labels in ``queries`` above 31, NDCG among the others has linear gains.
 
     >>> from ltr_objectives import get_metric
     >>> list(ours_for(get_metric("map")))
@@ -31,17 +34,19 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
 'queryrmse[revenue]']
     """
     if isinstance(metric, WeightedSum) or metric.goal is not None:
-        sums = [objective_for(metric), *(for_parts(metric, make) for make in (_itself, *map(_always, OTHERS)))]
+        others = [_always(label, queries) for label in OTHERS]
+        sums = [objective_for(metric, queries), *(for_parts(metric, make) for make in (_itself, *others))]
         return {str(each): each for each in dict.fromkeys(sums)}
-    metric, first = learnable(metric), objective_for(metric)
+    metric, first = learnable(metric), objective_for(metric, queries)
     itself = f"yetiloss:{metric}"
     named = {str(first): first, itself: Objective.named["yetiloss"](metric=metric)}
     if first == named[itself]:
         named = {itself: first}
     for label in OTHERS:
-        objective = get_objective(label)
+        text = _for_amounts(label, queries)
+        objective = get_objective(text)
         if objective not in named.values():
-            named[label] = objective
+            named[text] = objective
     return named
 
 
@@ -49,8 +54,13 @@ def _itself(metric: Metric, goal: str | None) -> list[Objective]:
     return [Objective.named["yetiloss"](metric=learnable(metric))]
 
 
-def _always(label: str) -> Maker:
-    return lambda metric, goal: [get_objective(label)]
+def _always(label: str, queries: Queries | None) -> Maker:
+    return lambda metric, goal: [get_objective(_for_amounts(label, queries, goal))]
+
+
+def _for_amounts(label: str, queries: Queries | None, goal: str | None = None) -> str:
+    amounts = queries is not None and queries.of(goal).labels.max() > LARGEST_GRADE
+    return label.replace("ndcg", "ndcg(gain_type=linear)") if amounts else label
 
 
 def natives_for(library: str, metric: Metric) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from rankers import SUFFIX, TRAIN, everywhere, query_weights, ranker, ranker_class
 
-from ltr_objectives import LTRError
+from ltr_objectives import LTRError, Queries, objective_for
 from ltr_objectives.adapters import _bags, bagged
 from ltr_objectives.adapters._data import read_part
 from ltr_objectives.libraries import LIBRARIES as FACTS
@@ -133,6 +133,20 @@ def test_queries_of_weight_0_are_in_no_bag(library):
         found = bag(ranker(library, **params), sample_weight=1.0 * some)
         expected = bagged(ranker(library, **params), TRAIN.X[rows], TRAIN.y[rows], qid=TRAIN.qid[rows], bags=2)
         assert np.array_equal(found.predict(TRAIN.X), expected.predict(TRAIN.X))
+
+
+@everywhere
+def test_all_bags_train_the_objective_for_the_labels_of_all_data(library):
+    amounts = TRAIN.y.copy()
+    amounts[np.argmax(amounts)] = 40.0  # one query of an amount, which a bag may leave out
+    objective = objective_for("map", Queries(amounts, TRAIN.group))
+    assert objective != objective_for("map", Queries(TRAIN.y, TRAIN.group))
+    found = [
+        bagged(ranker(library, named, eval_metric="map"), TRAIN.X, amounts, qid=TRAIN.qid, bags=3)
+        for named in (None, objective)
+    ]
+    assert found[0].objective_ == objective
+    assert np.array_equal(*(each.predict(TRAIN.X) for each in found))
 
 
 def test_arguments_of_the_library_s_fit():

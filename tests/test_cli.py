@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import lightgbm as lgb
@@ -21,7 +22,7 @@ from rankers import NATIVE, SUFFIX
 from typer.testing import CliRunner
 
 import ltr_objectives.workbench.cli
-from ltr_objectives import evaluate
+from ltr_objectives import Queries, evaluate, objective_for
 from ltr_objectives.datasets import RankingData, make_ranking_fold
 from ltr_objectives.workbench.cli import options
 
@@ -220,6 +221,14 @@ def test_without_metric_the_training_stops_where_the_estimator_does(fold, object
     found = run_json("train", *given)
     assert list(found["vali"]) == names
     assert found == {**run_json("train", "--metric", ",".join(names), *given), "seconds": found["seconds"]}
+
+
+def test_without_objective_the_labels_decide_too(folder):
+    for name, part in PARTS.items():
+        write_letor(folder / f"{name}.txt", replace(part, y=100 * part.y))
+    found = run_json("train", "--library", "lightgbm", "--data", ".", "--out", "m.txt", "--metric", "map", *OPTIONS)
+    assert found["objective"] == str(objective_for("map", Queries(100 * FOLD.train.y, FOLD.train.group)))
+    assert found["objective"] != str(objective_for("map"))
 
 
 @pytest.mark.parametrize(("width", "note"), [(7, "those missing are 0"), (12, "those beyond are left out")])

@@ -27,6 +27,13 @@ def test_metrics_of_a_continued_training_are_those_of_the_whole_model(library):
 
 
 @everywhere
+def test_a_continued_training_goes_on_with_the_objective_of_before(library):
+    first = ranker(library, None, eval_metric="map").fit(TRAIN.X, 7.5 * TRAIN.y, qid=TRAIN.qid)
+    second = fit(library, None, given={"init_model": first}, eval_metric="map")
+    assert second.objective_ == first.objective_ != fit(library, None, eval_metric="map").objective_
+
+
+@everywhere
 def test_the_base_score_or_bias_of_the_model_is_kept(library):
     native = {**NATIVE, "catboost": "QueryRMSE"}[library]
     first = fit(library, native, n_estimators=3, **({"base_score": 0.7} if library == "xgboost" else {}))

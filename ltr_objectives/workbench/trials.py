@@ -103,8 +103,8 @@ def estimator(library: str) -> Iterator[Any]:
 
 
 def fit(
-    library: str, objective: str | Objective, metrics: Sequence[Metric], params: Mapping[str, Any], data: RankingData,
-    vali: RankingData | None, patience: int,
+    library: str, objective: str | Objective | None, metrics: Sequence[Metric], params: Mapping[str, Any],
+    data: RankingData, vali: RankingData | None, patience: int,
 ) -> tuple[Any, float]:  # fmt: skip
     """Train our estimator with the library's own ``params``; return it and the seconds.
 

@@ -18,6 +18,7 @@ from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.mixture import get_objective
+from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
@@ -82,8 +83,8 @@ def compare(
         trees, learning_rate, leaves, patience, threads=threads or available_threads(), seed=seed,
         params=tuple(options.read_parameters(param).items()),
     )  # fmt: skip
-    planned = _plan(objectives, asked, metrics, budget, reference)
     whole, splits, kind = _read(data, columns, folds, seed)
+    planned = _plan(objectives, asked, metrics, budget, reference, queries_of(whole))
     warn_of_labels(whole, columns.ignore)
     _check(whole, splits, metrics, f"--data {data}")
 
@@ -151,8 +152,9 @@ def _libraries(given: options.Names) -> list[str]:
 
 
 def _plan(
-    objectives: options.Names, libraries: list[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
-) -> list[Trial]:
+    objectives: options.Names, libraries: list[str], metrics: Sequence[Metric], budget: Budget, reference: str | None,
+    queries: Queries,
+) -> list[Trial]:  # fmt: skip
     """Plan the trials of each library; a name that only some libraries know is theirs."""
     asked = names_in(objectives)
     require(not objectives or asked, "--objectives is empty; leave it out, or name some")
@@ -164,7 +166,7 @@ def _plan(
         get_objective(each)  # raises for a name that nothing has
     found: list[Trial] = []
     for kind in kinds:
-        usual = [] if asked else [*natives_for(kind.name, metrics[0]), *ours_for(metrics[0])]
+        usual = [] if asked else [*natives_for(kind.name, metrics[0]), *ours_for(metrics[0], queries)]
         own = [each for each in (*usual, *natives) if kind.knows(each)]
         others = [each for each in (*usual, *ours) if not kind.knows(each)]
         for each in dict.fromkeys([*own, *others]):

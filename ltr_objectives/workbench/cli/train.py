@@ -17,7 +17,6 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.evaluation import evaluate
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_parts, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
@@ -66,19 +65,18 @@ def train(
     writable(out, facts.endings, name, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
     metrics = options.read_metrics(metric or _usual(objective, name), convention)
-    objective = str(objective_for(metrics[0])) if objective is None else objective
     params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
     params |= {facts.threads: threads} if threads else {}
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
     parts = read_parts(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
-    y, note = labels_for(name, objective, learn.y, metrics[0])
-    with Console(stderr=True).status(f"{name} trains {objective}"):
+    y, note = labels_for(name, objective or "", learn.y, metrics[0])
+    with Console(stderr=True).status(f"{name} trains {objective or f'for {metrics[0]}'}"):
         ranker, seconds = fit(name, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
     save_model(ranker, out)
     tried = getattr(ranker, "report_", [])
-    objective = tried[0].objective if tried else objective
+    objective = tried[0].objective if tried else objective or str(ranker.objective_)
     values: dict[str, dict[str, float]] = {}
     for part in ("vali", "test"):
         if part in parts:
