@@ -18,9 +18,7 @@ from ltr_objectives.adapters._catboost_fit import Fit, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._lightgbm_callables import LightGBMMetric, LightGBMObjective
-from ltr_objectives.adapters._xgboost_callables import XGBoostMetric, XGBoostObjective
-from ltr_objectives.adapters._xgboost_callables import _unpack as xgboost_rows
-from ltr_objectives.adapters._xgboost_callables import _workers as workers
+from ltr_objectives.adapters._xgboost_callables import XGBoostMetric, XGBoostObjective, read_matrix, workers
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_read
 from ltr_objectives.libraries import LIBRARIES
@@ -254,6 +252,6 @@ def _rows(library: str, data: Any) -> tuple[Any, Any, Any]:
         rows = rows_of(data)
         return rows.labels, rows.group, rows.weight
     if library == "xgboost":
-        return xgboost_rows(data)
+        return read_matrix(data)
     require(data.get_group() is not None, "the Dataset has no queries; make it with Dataset(X, y, group=sizes)")
     return data.get_label(), data.get_group(), data.weight  # get_weight needs a Dataset that is constructed

@@ -26,8 +26,8 @@ T = TypeVar("T")
 MAXIMISED = ("auc", "pre", "map", "ndcg")
 
 
-def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
+def read_matrix(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or a library with its interface."""
     kind = type(data).__name__
     require(
         hasattr(data, "get_label") and hasattr(data, "num_row"),
@@ -53,7 +53,7 @@ class XGBoostObjective(ObjectiveCallable):
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             params = _params(self._memo, calls, data)
-            return self.gradients(self.queries(*_unpack(data)), predictions, params, training=calls.booster)
+            return self.gradients(self.queries(*read_matrix(data)), predictions, params, training=calls.booster)
 
         return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
@@ -69,13 +69,13 @@ class XGBoostMetric(MetricCallable):
 
         def sums() -> np.ndarray:
             """For each part the weighted sum over queries, and the sum of the weights."""
-            queries, s = self.queries(data, *_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
+            queries, s = self.queries(data, *read_matrix(data)), to_numpy(predictions, "predictions").reshape(-1)
             n_threads = LIBRARY.n_threads(params, self.n_threads)
             values = [(m, m.values(queries, s, n_threads=n_threads)) for m in parts]
             return np.array([m.sums(v, m.weight_by_query(queries)) for m, v in values])
 
-        if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            found = self.means(self.queries(data, *_unpack(data)), predictions, params)
+        if workers() == 1:  # by `mean`, which a metric may define in its own way
+            found = self.means(self.queries(data, *read_matrix(data)), predictions, params)
         else:
             from xgboost import collective
 
@@ -141,7 +141,8 @@ def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
     )
 
 
-def _workers() -> int:
+def workers() -> int:
+    """Return the number of workers of the training, 1 without a cluster."""
     if sys.modules.get("xgboost") is None:  # the DMatrix is another library's
         return 1
     from xgboost import collective
@@ -154,7 +155,7 @@ def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
 
     Dask, Spark and the like train one model on several workers. Without this the others would wait for one that failed.
     """
-    if _workers() == 1:
+    if workers() == 1:
         return compute()
     from xgboost import collective
 
