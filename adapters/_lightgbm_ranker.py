@@ -40,7 +40,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's, and
         functions are those of ``lightgbm.LGBMRanker.fit``. Nothing else is evaluated.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
+        As of :func:`ltr_objectives.get_metric`, for our metrics: in ``evals_result_``, in ``score``, and as the one to
+        train for without an ``objective``.
     bounds : mapping of metrics to numbers, optional
         Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
         ``eval_metric`` is maximised.

@@ -40,7 +40,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         as of ``xgboost.XGBRanker``. Early stopping minimises a function, unless its name begins with auc, pre, map
         (but mape) or ndcg.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`, for our metrics in ``evals_result_`` and ``score``.
+        As of :func:`ltr_objectives.get_metric`, for our metrics: in ``evals_result_``, in ``score``, and as the one to
+        train for without an ``objective``.
     bounds : mapping of metrics to numbers, optional
         Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
         ``eval_metric`` is maximised.

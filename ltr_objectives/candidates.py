@@ -38,7 +38,7 @@ def ours_for(metric: Metric, queries: Queries | None = None) -> dict[str, Object
         sums = [objective_for(metric, queries), *(for_parts(metric, make) for make in (_itself, *others))]
         return {str(each): each for each in dict.fromkeys(sums)}
     metric, first = learnable(metric), objective_for(metric, queries)
-    itself = f"yetiloss:{metric}"
+    itself = f"yetiloss:{metric._text(metric._changed())}"  # also the options of a convention
     named = {str(first): first, itself: Objective.named["yetiloss"](metric=metric)}
     if first == named[itself]:
         named = {itself: first}

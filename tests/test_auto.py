@@ -116,6 +116,12 @@ def test_every_metric_has_candidates(any_metric: Metric):
         assert len(set(natives)) == len(natives)
 
 
+def test_a_candidate_s_name_has_the_options_of_the_convention(any_metric: Metric):
+    for convention in (None, *any_metric.conventions):
+        for name, objective in ours_for(get_metric(any_metric, convention)).items():
+            assert get_objective(name) == objective
+
+
 def test_one_query_has_no_standard_error():
     one = VALI.select([0])
     found = fitted("lightgbm", eval_set=[(one.X, one.y)], eval_qid=[one.qid])

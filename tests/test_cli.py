@@ -22,7 +22,7 @@ from rankers import NATIVE, SUFFIX
 from typer.testing import CliRunner
 
 import ltr_objectives.workbench.cli
-from ltr_objectives import Queries, evaluate, objective_for
+from ltr_objectives import Queries, evaluate, get_metric, objective_for
 from ltr_objectives.datasets import RankingData, make_ranking_fold
 from ltr_objectives.workbench.cli import options
 
@@ -229,6 +229,14 @@ def test_without_objective_the_labels_decide_too(folder):
     found = run_json("train", "--library", "lightgbm", "--data", ".", "--out", "m.txt", "--metric", "map", *OPTIONS)
     assert found["objective"] == str(objective_for("map", Queries(100 * FOLD.train.y, FOLD.train.group)))
     assert found["objective"] != str(objective_for("map"))
+
+
+@pytest.mark.parametrize(("metric", "convention"), [("ndcg@5", "catboost"), ("dcg", "sklearn"), ("map", "lightgbm")])
+def test_a_convention_trains_as_in_the_estimator(fold, metric, convention):
+    given = ["--metric", metric, "--convention", convention, *OPTIONS]
+    found = run_json("train", "--library", "lightgbm", "--data", ".", "--out", "m.txt", *given)
+    of = get_metric(metric, convention)
+    assert found["objective"] == str(objective_for(of, Queries(FOLD.train.y, FOLD.train.group)))
 
 
 @pytest.mark.parametrize(("width", "note"), [(7, "those missing are 0"), (12, "those beyond are left out")])

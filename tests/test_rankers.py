@@ -12,7 +12,17 @@ import xgboost as xgb
 from rankers import EVAL, LIBRARIES, NATIVE, SUFFIX, TEST, TRAIN, VALI, everywhere, fit, query_weights, ranker
 from trainings import through_the_callable
 
-from ltr_objectives import MAP, Langevin, RankNet, UnitHessian, evaluate, objective_for
+from ltr_objectives import (
+    MAP,
+    Langevin,
+    Metric,
+    Queries,
+    RankNet,
+    UnitHessian,
+    evaluate,
+    get_metric,
+    objective_for,
+)  # fmt: skip
 from ltr_objectives.libraries import LIBRARIES as FACTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
@@ -158,6 +168,27 @@ def test_a_convention_holds_in_records_and_scores(library):
     assert fitted.score(VALI.X, y, qid=VALI.qid) == pytest.approx(expected)
     plain = fitted.set_params(convention=None).score(VALI.X, y, qid=VALI.qid)
     assert plain == evaluate("ndcg@5", scores, y, VALI.group) < expected - 0.05
+
+
+CONVENTIONS = [
+    (f"{name}{'@3' if of.cutoff == 'required' else ''}", convention)
+    for name, of in Metric.named.items()
+    for convention in of.conventions
+]
+
+
+@everywhere
+@pytest.mark.parametrize(("metric", "convention"), CONVENTIONS)
+def test_a_convention_means_the_same_in_training_records_and_score(library, metric, convention):
+    of = get_metric(metric, convention)
+    labels = [data.y / (4 if of.label_limit == 1 else 1) for data in (TRAIN, VALI)]
+    named = ranker(library, None, eval_metric=metric, convention=convention, n_estimators=1)
+    eval_set = {"eval_set": [(VALI.X, labels[1])], "eval_qid": [VALI.qid]}
+    named.fit(TRAIN.X, labels[0], qid=TRAIN.qid, **eval_set)
+    assert named.objective_ == objective_for(of, Queries(labels[0], qid=TRAIN.qid))
+    expected = evaluate(of, named.predict(VALI.X), labels[1], qid=VALI.qid)
+    assert named.score(VALI.X, labels[1], qid=VALI.qid) == pytest.approx(expected)
+    assert named.best_score_["validation_0"][str(of)] == pytest.approx(expected, abs=2e-6)
 
 
 @everywhere
