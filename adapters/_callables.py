@@ -19,8 +19,9 @@ from ltr_objectives.objectives.composite import leaves
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
 
 INSTEAD = {  # of parameters of the libraries' own objectives
-    **dict.fromkeys(("label_gain", "ndcg_exp_gain"), ", and give gains to the metric, as in NDCG(gain_type=(0, 1, 3))"),
-    "lambdarank_truncation_level": ", and write lambdamart:truncation=30",
+    "label_gain": ", and give gains to the metric, as in NDCG(gain_type=(0, 1, 3))",
+    "ndcg_exp_gain": ", and name them in the metric: ndcg(gain_type=exp) or ndcg(gain_type=linear)",
+    "lambdarank_truncation_level": ", and write lambdamart:truncation={value}",
 }
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
@@ -188,7 +189,7 @@ def refuse_unread(library: Library, params: Params) -> None:
     for name in library.unread:
         for given, value in library.given(name, params).items():
             of_its_own, instead = f"{given}={value!r} is read by {library.name}'s own objectives", INSTEAD.get(name, "")
-            raise LTRError(f"{of_its_own}, and changes nothing in ours; leave it out{instead}")
+            raise LTRError(f"{of_its_own}, and changes nothing in ours; leave it out{instead.format(value=value)}")
 
 
 def pairs_of_rows(objective: Objective) -> bool:
