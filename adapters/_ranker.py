@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
@@ -42,7 +41,7 @@ from ltr_objectives.adapters._tables import (
     warn_of_unknown,
 )
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import LTRError, LTRWarning, require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
@@ -205,7 +204,7 @@ class Ranker:
             trained, report = self.library.train(run), None
         kept = self.library.rounds(trained.model) - (0 if start is None else self.library.rounds(start))
         if without := self._without_splits(trained.model, run, kept):
-            warnings.warn(without, LTRWarning, stacklevel=3)  # at the call of fit or bagged
+            warn(without)
         self._keep(trained, report, train.X, kept)
         return self
 

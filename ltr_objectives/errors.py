@@ -1,10 +1,15 @@
 """The one exception that invalid input and parameters raise, and the one warning."""
 
 import re
+import sys
 import warnings
 from collections.abc import Iterable
 
 LONGEST = 200  # characters of a value in a message
+PASSED = {  # packages between the user's line and a warning
+    "ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "torch", "contextlib", "copy",
+    "dataclasses",
+}  # fmt: skip
 
 
 class LTRError(ValueError):
@@ -73,5 +78,8 @@ def essence(message: str) -> str:
 
 
 def warn(message: str) -> None:
-    """Warn with :class:`LTRWarning`."""
-    warnings.warn(message, LTRWarning, stacklevel=3)
+    """Warn with :class:`LTRWarning` at the line outside this package, and outside the libraries that call it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, LTRWarning, stacklevel=level)

@@ -1,18 +1,21 @@
 """Warnings of trainings, each once, from the libraries' own functions and from our estimators."""
 
 import warnings
+from pathlib import Path
 
 import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from catalog import ONE_OF_EACH, PATHS
 from packaging.version import Version
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from trainings import WAYS, release, trained
 
-from ltr_objectives import LTRError, LTRWarning, get_metric
+from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate, get_metric
 from ltr_objectives.adapters import bagged
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
@@ -22,11 +25,13 @@ X, Y, GROUP = RNG.normal(size=(4000, 3)), RNG.integers(0, 3, 4000).astype(float)
 
 
 def warnings_of(train):
-    """Our warnings of a training."""
+    """Our warnings of a training, which show a line of the caller's."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train()
-    return [each for each in caught if issubclass(each.category, LTRWarning)]
+    found = [each for each in caught if issubclass(each.category, LTRWarning)]
+    assert {Path(each.filename).parent for each in found} <= {Path(__file__).parent}
+    return found
 
 
 def warning_of(words, library, way, *data, **how):
@@ -43,6 +48,18 @@ def warning_of(words, library, way, *data, **how):
 def test_useless_queries(library, way):
     equal = np.repeat(np.arange(200), 20) % 2  # labels of a query
     warning_of("200 of 200 queries have zero gradient", library, way, X, equal, GROUP, 2)
+
+
+def test_warnings_within_tools_show_the_line_that_called_them():
+    """Also those of metrics alone."""
+    labels = 1.0 + Y
+    search = GridSearchCV(ranker("lightgbm", eval_metric="map"), {"max_depth": [2]}, cv=GroupKFold(2), refit=False)
+    qid = np.repeat(np.arange(200), 20)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.estimator.set_fit_request(qid=True).set_score_request(qid=True)
+        assert warnings_of(lambda: search.fit(X, labels, groups=qid, qid=qid))
+    assert warnings_of(lambda: evaluate("map", Y, labels, GROUP))
+    assert warnings_of(lambda: compare_scores("map", Y, -Y, labels, GROUP))
 
 
 @ways
