@@ -137,6 +137,12 @@ def money(document: Document) -> Lines:
     return lines + [[*key, *("; ".join(by[library]) for library in libraries)] for key, by in found.items()]
 
 
+def short_money(document: Document) -> Lines:
+    """Tabulate the money of objectives that read realised orders, without intervals."""
+    lines = [line for line in money(document) if line[1] in ("labels", "realised")]
+    return [[orders, trained, *(cell.partition(" (")[0] for cell in cells)] for orders, _, trained, *cells in lines]
+
+
 def _few(seconds: float) -> str:
     """Format seconds to two digits, without an exponent.
 
@@ -150,6 +156,7 @@ def _few(seconds: float) -> str:
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
+    "money/short": short_money,
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from benchmarks import publish
 from benchmarks.__main__ import app
 from benchmarks.kernels import CASES
+from benchmarks.money import OURS
 from benchmarks.one_list import OBJECTIVES
 from benchmarks.plrank_numpy import plrank_numpy
 from benchmarks.scaling import all_names
@@ -60,6 +61,19 @@ def test_one_list_compares_objectives_on_the_same_data(tmp_path):
     assert [(r["seed"], r["objective"]) for r in results] == [(s, o) for s in (0, 7) for o in OBJECTIVES]
     assert all(0.1 < r["map"] <= 1 and r["trees"] <= 5 for r in results)  # constant scores have 0.05
     assert len({r["map"] for r in results}) == len(results)
+
+
+@pytest.mark.filterwarnings("ignore:.* of 200 queries have zero gradient")
+def test_money_compares_what_is_trained_on_the_same_sessions(tmp_path):
+    run("money", "--train", 200, "--test", 300, "--out", tmp_path)
+    written = json.loads((tmp_path / "money.json").read_text())
+    found = {tuple(list(r.values())[:5]): r["percent"] for r in written["results"]}
+    assert len(found) == len(written["results"]) == 3 * (4 * (len(OURS) + 1) + 2)
+    for key, percent in found.items():
+        assert percent <= found[(*key[:4], "best possible")]
+        assert (percent == 0) == (key[0] == "one" and key[1] == "realised" and key[4] == "ndcg of money")
+    short = publish.short_money(written)
+    assert len(short) == 1 + 2 * (len(OURS) + 2)
 
 
 def test_the_reference_of_plrank_is_right():
