@@ -19,6 +19,8 @@ _MODULES = {
     "CatBoostRanker": "_catboost_ranker",
     "bagged": "_bags",
     "bounded": "_bounded",
+    "tradeoff": "_tradeoff",
+    "TradeoffDisplay": "_tradeoff",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_evaluate": "_dask",
@@ -39,6 +41,8 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
+    from ltr_objectives.adapters._tradeoff import TradeoffDisplay as TradeoffDisplay
+    from ltr_objectives.adapters._tradeoff import tradeoff as tradeoff
     from ltr_objectives.adapters._xgboost_callables import xgboost_metric as xgboost_metric
     from ltr_objectives.adapters._xgboost_callables import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
@@ -46,8 +50,8 @@ else:
     __all__ = [  # without what needs a library that is missing
         name
         for name, module in _MODULES.items()
-        if not module.endswith(("_ranker", "_bags"))
-        or importlib.util.find_spec("sklearn" if name == "bagged" else module[1:].removesuffix("_ranker"))
+        if not module.endswith(("_ranker", "_bags", "_tradeoff"))
+        or importlib.util.find_spec(module[1:].removesuffix("_ranker") if module.endswith("_ranker") else "sklearn")
     ]
 
     def __getattr__(name: str) -> Any:

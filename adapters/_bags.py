@@ -68,7 +68,7 @@ def bagged(
         if name not in known or OF_ONE_TRAINING.fullmatch(name):
             raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
     data = {"group": group, "qid": qid, "sample_weight": sample_weight, "labels": labels}
-    part, params = _read(ranker, X, y, **data, propensity=propensity, position=position, **own)
+    part, _, params = read_fit(ranker, X, y, **data, propensity=propensity, position=position, **own)
     asked = our_names(ranker.library, ranker._given() | {name: v for name, v in params.items() if v is not None})
     if asked.get("objective") is None:  # one for all bags, by the labels of all data
         params["objective"] = chosen_objective(asked, ranker.library, part.queries)
@@ -90,11 +90,11 @@ def bagged(
     return merged
 
 
-def _read(ranker: Ranker, X: Any, y: ArrayLike, **given: Any) -> tuple[Part, dict[str, Any]]:
-    """The data and the parameters that ``ranker.fit`` reads of these arguments."""
-    found: list[tuple[Part, dict[str, Any]]] = []
+def read_fit(ranker: Ranker, X: Any, y: Any, **given: Any) -> tuple[Part, tuple[Part, ...], dict[str, Any]]:
+    """Return the data, the eval sets and the parameters that ``ranker.fit`` reads of these arguments."""
+    found: list[tuple[Part, tuple[Part, ...], dict[str, Any]]] = []
     reader: Any = clone(ranker)
-    reader._fit_parts = lambda train, evals, **params: found.append((train, params))
+    reader._fit_parts = lambda train, evals, **params: found.append((train, evals, params))
     reader.fit(X, y, **given)
     return found[0]
 

@@ -179,7 +179,9 @@ def members(thing: Any) -> list[str] | None:
         return None
     if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
         return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
-    routines = {name for name, value in vars(thing).items() if inspect.isroutine(value) and value.__doc__}
+    routines = {
+        name for name, v in vars(thing).items() if (inspect.isroutine(v) or isinstance(v, classmethod)) and v.__doc__
+    }
     return sorted(name for name in routines if not name.startswith("_"))
 
 

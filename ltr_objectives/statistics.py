@@ -84,6 +84,17 @@ def _student() -> Any:
     return t
 
 
+def interval(gap: np.ndarray, weight: np.ndarray | None = None, level: float = 0.95) -> tuple[float, float, float]:
+    """Return the mean of differences by query, and the ends of its confidence interval.
+
+    >>> [round(x, 3) for x in interval(np.array([0.0, 1.0, 0.0]))]
+    [0.333, -1.101, 1.768]
+    """
+    difference = mean(gap, weight)
+    reach = float(_student().ppf((1 + level) / 2, freedom(shares(gap, weight)))) * standard_error(gap, weight)
+    return difference, difference - reach, difference + reach
+
+
 def holm(p: list[float]) -> list[float]:
     """Adjust p values for multiple tests by Holm's method.
 
@@ -228,7 +239,6 @@ def compare_scores(
         refuse("level", level, "must be a number between 0 and 1")
     chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
     warn_of_equal_orders([chosen], queries, "these labels", n_threads)
-    student = _student()
     a, b = (
         chosen.values(queries, queries.check_scores(scores, n_threads, name).values, n_threads=n_threads)
         for name, scores in (("scores_a", scores_a), ("scores_b", scores_b))
@@ -241,10 +251,8 @@ def compare_scores(
     if user is not None:
         queries.check_order({"qid": qid, "user": user})
         gap, weights = _means(gap, of, _buckets(ids_of(user, "user"), len(queries), buckets, seed))
-    difference = mean(gap, weights)
-    reach = float(student.ppf((1 + level) / 2, freedom(shares(gap, weights)))) * standard_error(gap, weights)
     p = paired_p(gap, np.zeros(len(gap)), weights)
-    return Comparison(mean_a, mean_b, difference, difference - reach, difference + reach, p, count)
+    return Comparison(mean_a, mean_b, *interval(gap, weights, level), p, count)
 
 
 def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> np.ndarray:

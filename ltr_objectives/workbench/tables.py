@@ -31,11 +31,12 @@ class Columns(NamedTuple):
     ignore: Sequence[str] = ()
     categorical: Sequence[str] = ()  # features, but not numbers; CSV reads them as text
     folds_by: str | None = None
+    goals: Sequence[str] = ()  # labels of further goals, which metrics name
 
     @property
     def read(self) -> list[str]:
         """The columns of labels, query ids and weights."""
-        return [self.label, self.qid, *([] if self.weight is None else [self.weight])]
+        return [self.label, self.qid, *([] if self.weight is None else [self.weight]), *self.goals]
 
     @property
     def others(self) -> list[str]:
@@ -45,6 +46,7 @@ class Columns(NamedTuple):
     def refuse(self, path: Path, option: str = "") -> None:
         """Raise for an option, or columns, that a file without names cannot have."""
         given = option or next((name for name in self._fields[2:] if getattr(self, name)), "").replace("_", "-")
+        given = {"goals": "metric"}.get(given, given)
         require(not given, f"--{given} names columns of Parquet and CSV, and {path} has none; {TABLES}")
 
 
@@ -111,18 +113,19 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
     """Read labels, query ids, weights and, unless told otherwise, features; with ``unjudged`` a label may be NaN."""
     names = columns.read
     with naming(option, path):
-        require(len(set(names)) == len(names), f"label, query id and weight must be different columns, got {names}")
+        require(len(set(names)) == len(names), f"labels, query id and weight must be different columns, got {names}")
         must = columns.others if features else names
         frame = read_frame(path, must, only=not features, text=[columns.qid], categorical=columns.categorical)
         ids = ids_of(frame[columns.qid].to_numpy())
         rows = together(ids)
         y = numbers(frame, columns.label, unjudged)[rows]
         weight = numbers(frame, columns.weight)[rows] if columns.weight else None
+        labels = {goal: numbers(frame, goal)[rows] for goal in columns.goals} or None
         frame, ids = frame.iloc[rows].reset_index(drop=True), ids[rows]
         group = sizes_of(ids)
         X = features_in(frame.drop(columns=must)) if features else frame[[]]
         by = _by_query(frame[columns.folds_by], ids, group) if columns.folds_by else None
-    return Table(RankingData(X, y, group, ids, weight), rows, by)
+    return Table(RankingData(X, y, group, ids, weight, labels), rows, by)
 
 
 def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

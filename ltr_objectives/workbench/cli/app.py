@@ -16,6 +16,7 @@ from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli.compare import compare
 from ltr_objectives.workbench.cli.evaluate import evaluate
 from ltr_objectives.workbench.cli.predict import predict
+from ltr_objectives.workbench.cli.tradeoff import tradeoff
 from ltr_objectives.workbench.cli.train import train
 
 SHOWN = ("numpy", "numba", "scikit-learn", *LIBRARIES)
@@ -90,4 +91,5 @@ def main(
 app.command()(compare)
 app.command()(evaluate)
 app.command()(predict)
+app.command()(tradeoff)
 app.command()(train)

@@ -1,0 +1,115 @@
+"""``ltr-objectives tradeoff``: what one metric gains for what another one loses."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+from rich.console import Console
+from typer import Option
+
+from ltr_objectives import adapters
+from ltr_objectives._files import replacing
+from ltr_objectives.checks import check_choice
+from ltr_objectives.libraries import LIBRARIES
+from ltr_objectives.statistics import BETTER, SAME, WORSE
+from ltr_objectives.workbench.cli import options
+from ltr_objectives.workbench.cli.files import read_parts, writable
+from ltr_objectives.workbench.cli.options import names_in, python_value
+from ltr_objectives.workbench.tables import Columns, show_features, warn_of_labels, write_csv
+from ltr_objectives.workbench.texts import marked, show, terminal
+from ltr_objectives.workbench.trials import estimator
+
+CAPTION = (
+    "Changes from the first line, with 95% intervals over {queries:,} validation queries; {better} better, {worse} "
+    "worse: the interval is on one side of 0. Front: no other line is as good in both metrics and better in one. On "
+    "these queries changes of {first} below about {of_first:.1%}, and of {second} below {of_second:.1%}, cannot be "
+    "told from none. Rounds were chosen on them, so compare your choice with the first line on others."
+)
+SHARES = "Shares of the first metric to lose, such as 0.005,0.01; default: 0.005,0.01,0.02,0.05."
+
+
+def tradeoff(
+    library: Annotated[str, Option(metavar="NAME", help=f"{', '.join(LIBRARIES)}.")],
+    train: Annotated[Path, Option(help="LETOR, Parquet or CSV.", **options.FILE)],
+    vali: Annotated[Path, Option(help="The queries that choose the rounds and compare.", **options.FILE)],
+    metric: Annotated[list[str], Option(metavar="NAMES", help="Two: the one that may lose, the one that shall gain.")],
+    lose: Annotated[options.Names, Option(metavar="SHARES", help=SHARES, **options.QUIET)] = None,
+    weights: Annotated[options.Names, Option(metavar="NUMBERS", help="Weights of the second in a sum.")] = None,
+    label: options.Label = "label",
+    qid: options.QidColumn = "qid",
+    weight: options.Weight = None,
+    ignore: options.Ignore = None,
+    categorical: options.Categorical = None,
+    trees: options.Trees = 500,
+    learning_rate: options.LearningRate = 0.1,
+    patience: options.Patience = 50,
+    threads: options.Threads = 0,
+    param: options.Param = None,
+    picture: Annotated[Path | None, Option(metavar="FILE", help="As .png, .svg or .pdf.", **options.QUIET)] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **options.QUIET)] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Train with several bounds or weights, and compare what one metric gains with what another one loses.
+
+    A metric such as dcg(gain_type=linear)@10[revenue] reads the column revenue.
+    """
+    check_choice("--library", library, tuple(LIBRARIES))
+    metrics = options.read_metrics(metric)
+    if out is not None:
+        writable(out, (".csv",), "tables", train, vali)
+    if picture is not None:
+        writable(picture, (".png", ".svg", ".pdf"), "pictures", train, vali, option="picture")
+        from matplotlib.figure import Figure  # raises before the trainings
+    goals = list(dict.fromkeys(goal for each in metrics for goal in each.goals))
+    columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), goals=goals)
+    parts = read_parts({"train": train, "vali": vali}, columns)
+    learn, valid = parts["train"], parts["vali"]
+    warn_of_labels(learn, columns.ignore)
+    params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
+    params |= {LIBRARIES[library].threads: threads} if threads else {}
+    shares, factors = ([python_value(x) for x in names_in(given)] or None for given in (lose, weights))
+    with Console(stderr=True).status(f"{library} trains for {metrics[0]}"), estimator(library) as ranker:
+        found = adapters.tradeoff(
+            ranker(eval_metric=metrics, **params), learn.X, learn.y, qid=learn.qid, sample_weight=learn.weight,
+            labels=learn.labels, lose=shares, weights=factors, early_stopping_rounds=patience,
+            eval_set=[(valid.X, valid.y)], eval_qid=[valid.qid], eval_sample_weight=[valid.weight],
+            eval_labels=[valid.labels],
+        )  # fmt: skip
+    if picture is not None:
+        shown = adapters.TradeoffDisplay.from_tradeoff(found, Figure((7, 5), layout="constrained").subplots())
+        with replacing(picture) as new:
+            shown.figure_.savefig(new, dpi=130)
+    if out is not None:
+        write_csv(pd.DataFrame(found.lines), out)
+    if as_json:
+        options.print_json({
+            "library": library, "metrics": found.metrics, "queries": found.queries, "resolution": found.resolution,
+            "lines": [line._asdict() for line in found.lines],
+        })  # fmt: skip
+        return
+    screen = terminal()
+    screen.print(show_features(learn.X), markup=False, soft_wrap=True)
+    head = ["library", "training", "", "change", "", "change", "trees", "front"]
+    head[2], head[4] = found.metrics
+    rows = [
+        [library, x.training, f"{x.first:.4f}", change(*x[2:5]), f"{x.second:.4f}", change(*x[6:9]), str(x.rounds),
+         "yes" if x.on_front else ""] for x in found.lines
+    ]  # fmt: skip
+    first, second = found.metrics
+    said = CAPTION.format(
+        queries=found.queries, better=BETTER, worse=WORSE, first=first, second=second, of_first=found.resolution[0],
+        of_second=found.resolution[1],
+    )  # fmt: skip
+    show(screen, [head, *rows], f"{train.name}: {len(learn.group):,} queries", said)
+
+
+def change(mean: float, low: float, high: float) -> str:
+    """Format a change in percent, its interval, and a mark if the interval is on one side of 0.
+
+    >>> change(-0.02, -0.03, -0.01), change(0.0, 0.0, 0.0)
+    ('-2.0% (-3.0 to -1.0) ▼', '')
+    """
+    if low == high:
+        return ""
+    mark = BETTER if low > 0 else WORSE if high < 0 else SAME
+    return marked(f"{100 * mean:+.1f}% ({100 * low:+.1f} to {100 * high:+.1f})", mark)
