@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 else:
     Base = catboost.CatBoostRanker
 
+OF_STATE = ("_object", "_init_params", "_Booster")  # which CatBoost's own state has
+
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
     """``catboost.CatBoostRanker`` with any objective and metric.
@@ -141,12 +143,14 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        attributes = {name: value for name, value in vars(self).items() if name not in ("_object", "_init_params")}
+        attributes = {name: value for name, value in vars(self).items() if name not in OF_STATE}
         return {**super().__getstate__(), "attributes": attributes}  # CatBoost's own state has no others
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state.pop("attributes"))
         super().__setstate__(state)
+        if self.__sklearn_is_fitted__():
+            self._adopt(self)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import RegressorTags  # since version 1.6, which alone calls this
@@ -155,16 +159,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
-    @property
-    def _Booster(self) -> Any:
-        model = catboost.CatBoost()  # without parameters, which may be objects of ours
-        model._object = self._object
-        model._set_trained_model_attributes()
-        return model
-
     def _adopt(self, model: Any) -> None:
-        self._object = model._object
-        self._set_trained_model_attributes()
+        self._Booster = catboost.CatBoost()  # without parameters, which may be objects of ours
+        for each in (self, self._Booster):
+            each._object = model._object
+            each._set_trained_model_attributes()
 
     @property
     def feature_importances_(self) -> Any:

@@ -206,8 +206,8 @@ def _aliases() -> tuple[tuple[str, ...], ...]:
 
 def processors(n: Any) -> Any:
     """The number of threads as LightGBM's own ranker reads it."""
-    model = LIBRARY.load().LGBMModel()
-    return model._process_n_jobs(n if n is None else int(n)) if n is None or is_number(n) else n
+    process = LIBRARY.load().LGBMModel._process_n_jobs
+    return process(None, n if n is None else int(n)) if n is None or is_number(n) else n
 
 
 def _datasets(run: Run) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -35,6 +36,7 @@ from ltr_objectives.adapters._tables import (
     categorical,
     counts_columns,
     is_pool,
+    layout_of,
     named,
     names_of,
     require_same_columns,
@@ -64,6 +66,7 @@ class Fitted(NamedTuple):
     multipliers_: dict[str, list[float]] | None = None
     columns: list[str] | None = None  # the names of all columns as text; None for arrays
     categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
+    layout: list[Any] | None = None  # as of `layout_of`
     scored_by: str = DEFAULT  # without eval_metric
 
 
@@ -114,6 +117,7 @@ class Ranker:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set().items())})"
 
     @classmethod
+    @functools.cache
     def _get_param_names(cls) -> list[str]:
         """The parameters of the constructors, up to the first that does not pass others on, for scikit-learn."""
         names: set[str] = set()
@@ -226,8 +230,9 @@ class Ranker:
         names = np.array(columns, object) if columns is not None and named_by_text else None
         self._adopt(model)
         fitted = Fitted(
-            X.shape[1], names, run.objective, records, best, report, columns=columns, categorical=categorical(X)
-        )
+            X.shape[1], names, run.objective, records, best, report, columns=columns, categorical=categorical(X),
+            layout=layout_of(X),
+        )  # fmt: skip
         if [*map(str, run.metrics[:1])] != [DEFAULT]:
             fitted = fitted._replace(scored_by=usual_metric((run.train, *run.evals)))
         self._fitted = fitted if run.kept is None or kept == 0 else of_bounds(fitted, run.kept, kept - 1)
@@ -255,12 +260,18 @@ class Ranker:
         check_is_fitted(self)
         if is_pool(X):  # CatBoost checks its columns, and adds its baseline
             return self.library.predict(self._Booster, X, self._given(), **options)
+        return self.library.predict(self._Booster, self._as_trained(X), self._given(), **options)
+
+    def _as_trained(self, X: Any) -> Any:
+        """Return the features ``X`` as the library's model reads them; raise unless they are those of the training."""
+        if self._fitted.layout is not None and layout_of(X) == self._fitted.layout:
+            return X
         table, _ = read_table(X)
         table = as_categories(table, self._fitted.categorical or ())
         self._check_columns(table)
         table = named(table)
         warn_of_unknown(table, self.library.categories(self._Booster, table), "X")
-        return self.library.predict(self._Booster, table, self._given(), **options)
+        return table
 
     def score(
         self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,

@@ -69,6 +69,15 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def layout_of(X: Any) -> list[Any] | None:
+    """Return names and types of columns of a frame that libraries read as it is: named by text, plain numbers."""
+    if not is_frame(X):
+        return None
+    names, kinds = [*X.columns], [*X.dtypes]
+    plain = all(isinstance(kind, np.dtype) and kind.kind in "fiub" and kind.isnative for kind in kinds)
+    return names + kinds if plain and all(isinstance(name, str) for name in names) else None
+
+
 def is_pool(X: Any) -> bool:
     """True for a ``catboost.Pool``."""
     return hasattr(X, "get_group_id_hash")

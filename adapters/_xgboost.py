@@ -18,6 +18,7 @@ from ltr_objectives.adapters._tables import (
     categorical,
     categories,
     is_frame,
+    layout_of,
     refuse_categories,
     refuse_text,
     require_same_categories,
@@ -119,8 +120,11 @@ class XGBoost(Library):
         **options: Any,
     ) -> Any:  # fmt: skip
         of_the_data = {name: params[name] for name in ("missing", "feature_types") if name in params}
-        n_threads = self.n_threads(params)
-        data = _matrix(X, categories_of(model), nthread=n_threads, base_margin=base_margin, **of_the_data)
+        known = categories_of(model)
+        if not known and layout_of(X) is not None:
+            with np.errstate(over="ignore"):  # XGBoost refuses infinite numbers
+                X = X.to_numpy(np.float32)  # which XGBoost would read column by column, far more slowly
+        data = _matrix(X, known, nthread=self.n_threads(params), base_margin=base_margin, **of_the_data)
         _name(data, model.feature_names)
         return model.predict(data, iteration_range=(0, 0) if iteration_range is None else iteration_range, **options)
 

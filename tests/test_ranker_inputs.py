@@ -444,3 +444,20 @@ def test_labels_that_float32_makes_equal_are_refused():
     noise = np.where(VALI.X[:, 0] > 0, 1e-15, 0.0)  # nor does rounding
     for labels in (apart, VALI.y + 0.1 + noise, 2**24 + VALI.y + 100.0 * (VALI.X[:, 0] > 0)):
         ranker("lightgbm", "rmse", eval_metric="rmse").fit(VALI.X, labels, qid=VALI.qid)
+
+
+@everywhere
+def test_a_row_is_scored_as_its_table_is(library, monkeypatch):
+    """Without reading a signature: that takes longer than the trees."""
+    wide = TRAIN.X.astype(float) * 1e3
+    X = as_pandas(wide).assign(
+        whole=2**40 + np.arange(len(wide)), half=wide[:, 0].astype(np.float32), flag=wide[:, 1] > 0
+    )
+    fitted = made(library).fit(X, TRAIN.y, qid=TRAIN.qid)
+    every = fitted.predict(X)
+    monkeypatch.setattr("inspect.signature", None)
+    rows = np.concatenate([fitted.predict(X[i : i + 1]) for i in range(20)])
+    assert np.array_equal(rows, every[:20])
+    assert np.array_equal(fitted.predict(X.assign(flag=X.flag.astype(float))), every)  # columns of other types
+    with pytest.raises(REFUSED, match="feature 0"):
+        fitted.predict(X.rename(columns={"feature 0": "other"}))
