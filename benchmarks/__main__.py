@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.bounds import bounds
 from benchmarks.demo import demo
+from benchmarks.equivalence import equivalence
 from benchmarks.kernels import kernels
 from benchmarks.money import money
 from benchmarks.one_list import one_list
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command()(bounds)
 app.command()(demo)
+app.command()(equivalence)
 app.command()(evaluation)
 app.command()(kernels)
 app.command()(money)

@@ -23,6 +23,7 @@ PAGES = (ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").glob
 PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
     "lead": "**What our names give",
     "objectives": "**Each objective",
+    "equivalence": "**Equivalence",
 }
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 NUMBER = re.compile(r"(more than )?[+-]?\d[\d,.]*( \(.+\))?")  # perhaps with an error or a range

@@ -94,7 +94,7 @@ def report(
         if (path := Path(folder) / "chosen.csv").exists():
             for key, part in pd.read_csv(path).groupby(["data", "library", "label", "metric"], sort=False):
                 defaults[key] = part["params"].str.contains("settings=defaults", na=False).to_numpy()
-        trained = long[(long["data"] != POOLED) & (long["library"] != "")]  # without the constant scores
+        trained = long[(long["data"] != POOLED) & (long["library"] != "")].astype({"value": float})
         for key, part in trained.groupby(["data", "library", "objective", "metric"], sort=False):
             found = parts.setdefault(kind, {})
             require(key[2] in CHOICES or key not in found, f"two studies of one kind have {', '.join(key)}")
