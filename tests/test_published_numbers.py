@@ -66,6 +66,17 @@ def test_sentences_have_the_numbers_of_the_tables():
                  f"p {alone:.3f}, and {min(raw):.3f} after Holm's correction over 15", f"trainings {of_err['p']:.3f})",
                  with_error(*films)[1], *joined, *counts):  # fmt: skip
         assert text in results, text
+    paper = re.sub(r"\s+", " ", (ROOT / "paper" / "paper.md").read_text())
+    for text in (f"find {passed.sum()} of them equivalent", *counts[:3], with_error(err["difference"], err["se"])[1],
+                 f"{-mrr['difference']:.4f} with a standard error of {mrr['se']:.4f}",
+                 with_error(xgb["difference"], xgb["se"])[1]):  # fmt: skip
+        assert text in paper, text
+    ratings = [(lead(f"untuned{of}").loc[("MovieLens", "map", library)], library) for library, of in
+               (("xgboost", ""), ("lightgbm", ""), ("catboost", "_catboost"))]  # fmt: skip
+    line = " | ".join(f"{row['difference']:+.4f} ({row['se']:.4f})" for row, _ in ratings)
+    assert f"| MovieLens (ml-100k, ml-small-2018) | {line} |" in results
+    first = [lead("held_out").loc[("MovieLens-1M", "map", library)] for _, library in ratings]
+    assert "{}, {} and {}.".format(*(f"{r['difference']:+.4f} ({r['se']:.4f})" for r in first)) in results
     for name, ahead, behind in (("untuned", 6, 0), ("untuned_catboost", 1, 2)):
         kinds = pd.read_csv(RESULTS / name / "lead.csv").query("data != @POOLED")
         z = kinds["difference"] / kinds["se"]
