@@ -5,6 +5,7 @@ files take their place. ``python docs/pages.py --names`` prints that list. Noteb
 so that the site needs no other server.
 """
 
+import ast
 import importlib
 import inspect
 import json
@@ -24,6 +25,7 @@ import ltr_objectives
 from ltr_objectives import Metric, Objective, adapters
 from ltr_objectives.adapters._auto import Candidate
 from ltr_objectives.adapters._ranker import Fitted, Ranker
+from ltr_objectives.statistics import Comparison
 from ltr_objectives.workbench.cli.app import app
 
 DOCS = Path(__file__).resolve().parent
@@ -50,15 +52,17 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
     "../ltr_objectives/kernels": "objectives/kernels.md",
     "../ltr_objectives/metrics": "api/metrics.md",
     "../ltr_objectives/objectives": "objectives/index.md",
-    "../adapters": "api/adapters.md",
+    "../adapters": "api/index.md",
 }
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
 OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")  # a link that the site cannot follow
-NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
+SHOWN = re.compile(r"\]\(\.\./((?:notebooks|examples)/\w+)\.(?:ipynb|py)(?=[)#])")  # a file that is a page of the site
+DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 ELSEWHERE = {  # pages of the site that stand elsewhere
     "index.md": ROOT / "README.md",
+    "changelog.md": ROOT / "CHANGELOG.md",
     "studies.md": ROOT / "benchmarks" / "results" / "README.md",
 }
 LINK = re.compile(r"\]\((?![\w+]+:|#)([^)#]+)")
@@ -77,6 +81,26 @@ NATIVE = {  # what a library calls its own objective of this kind
     "yetiloss": {"catboost": "YetiRank:mode="},
     "yetirank": {"catboost": "YetiRank"},
 }
+TASKS = {  # names of the reference, by what they are used for
+    "Train": ("LGBMRanker", "XGBRanker", "CatBoostRanker", "bagged", "tradeoff", "TradeoffDisplay", "objective_for"),
+    "Train by the library's own function": (
+        *(f"{library}_{kind}" for library in ("lightgbm", "xgboost", "catboost") for kind in ("objective", "metric")),
+        *("bounded", "dask_group", "dask_evaluate", "torch_loss", "cross_encoder_loss"),
+    ),
+    "Evaluate and compare": (
+        *("evaluate", "compare_scores", "evaluate_items", "evaluate_exposure", "to_run", "to_qrels"),
+        *("report", "Report"),
+    ),
+    "Read data": (
+        *("from_table", "load_letor", "load_example", "make_ranking", "make_ranking_fold"),
+        *("RankingData", "RankingFold", "Queries", "Preferences"),
+    ),
+    "Choose by name, write your own": (
+        *("get_metric", "get_objective", "metric_names", "objective_names"),
+        *("Metric", "Objective", "check_metric", "check_objective"),
+    ),
+}
+RETURNED = {"compare_scores": Comparison, "bagged": Candidate}  # records that have a page with their function
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
 
@@ -97,6 +121,9 @@ def write() -> None:
     for name, content in notebook_pages.pages():
         (OUT / "notebooks").mkdir(exist_ok=True)
         (OUT / "notebooks" / name).write_bytes(content)
+    (OUT / "examples").mkdir()
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        (OUT / "examples" / f"{path.stem}.md").write_text(example(path), encoding="utf-8")
     modules = scripts()
     for source, name in SCRIPTS.items():
         (OUT / name).parent.mkdir(exist_ok=True)
@@ -114,9 +141,28 @@ def on_site(markdown: str) -> str:
     for name, source in ELSEWHERE.items():
         markdown = markdown.replace(f"]({os.path.relpath(source, DOCS)}", f"]({name}")
     markdown = SOURCE.sub(lambda match: f"]({SOURCES.get(match[1], match[1])})", NAMED.sub(named, markdown))
-    markdown = OTHER_FILE.sub(r"\1", NOTEBOOK.sub(r"](\1.md", markdown))
-    markdown = HEADER.sub(r"---\n\1\n---", linked(markdown))
+    markdown = OTHER_FILE.sub(r"\1", SHOWN.sub(r"](\1.md", markdown))
+    markdown = DIFF.sub(tabs, HEADER.sub(r"---\n\1\n---", linked(markdown)))
     return markdown.replace(SURFACE, surface()) if SURFACE in markdown else markdown
+
+
+def example(path: Path) -> str:
+    """Return the page of an example: its docstring, and the script."""
+    text = path.read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    title, _, rest = docstring.partition("\n")
+    return f"# {title.rstrip('.')}\n\n{rest.strip()}\n\n```python\n{text}```\n"
+
+
+def tabs(match: re.Match[str]) -> str:
+    """Return two tabs for a diff: the lines that change, and the script that they make, which can be pasted."""
+    lines = match[1].splitlines()
+    script = [line[2:] for line in lines if not line.startswith("-")]
+    tabs = {"What changes": ("diff", lines), "Whole script": ("python", script)}
+    return "\n".join(
+        f'=== "{title}"\n\n' + textwrap.indent("\n".join((f"```{language}", *shown, "```\n")), "    ")
+        for title, (language, shown) in tabs.items()
+    )
 
 
 def named(match: re.Match[str]) -> str:
@@ -164,13 +210,18 @@ def public_names() -> dict[str, Any]:
 
 
 def render(public: str, thing: Any) -> str:
-    """A block of mkdocstrings, with the anchor of the public name."""
+    """A block of mkdocstrings, with the anchor of the public name, and of what the function returns."""
     if not inspect.getdoc(thing):
         raise ValueError(f"{public} has no docstring")
-    shown, level = members(thing), 3 if public.startswith(MODULES) else 2
-    options = f"{{heading_level: {level}, members: {'null' if shown is None else shown}}}"
-    path = f"{thing.__module__}.{thing.__qualname__}"
-    return f"[](){{#{public}}}\n\n::: {path}\n    options: {options}\n"
+    options = f"{{heading_level: 1, members: {members(thing) or 'null'}, inherited_members: {inherited(thing)}}}"
+    block = f"[](){{#{public}}}\n\n::: {thing.__module__}.{thing.__qualname__}\n    options: {options}\n"
+    returned = RETURNED.get(thing.__name__)
+    return block + (f"\n::: {returned.__module__}.{returned.__name__}\n" if returned else "")
+
+
+def inherited(thing: Any) -> str:
+    """List the methods of the base class of estimators, which a page shows beside those of the class itself."""
+    return str(SHARED) if inspect.isclass(thing) and issubclass(thing, Ranker) else "false"
 
 
 def members(thing: Any) -> list[str] | None:
@@ -179,6 +230,8 @@ def members(thing: Any) -> list[str] | None:
         return None
     if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
         return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
+    if issubclass(thing, Ranker):
+        return SHARED
     routines = {
         name for name, v in vars(thing).items() if (inspect.isroutine(v) or isinstance(v, classmethod)) and v.__doc__
     }
@@ -247,17 +300,6 @@ def registered(kind: str) -> dict[str, Any]:
     return {name: named[name] for name in sorted(named) if hasattr(ltr_objectives, named[name].__name__)}
 
 
-def rendered(names: dict[str, Any]) -> str:
-    """The reference of each name."""
-    return "\n".join(render(public, thing) for public, thing in names.items())
-
-
-def others(package: str) -> dict[str, Any]:
-    """The public names of a package that are no registered objective or metric."""
-    known = {*registered("objectives"), *registered("metrics")}
-    return {n: each for n, each in public_names().items() if n.rpartition(".")[0] == package and n not in known}
-
-
 def referred(public: str, thing: Any) -> str:
     """The name as a link to its reference."""
     return f"[`{thing.__name__}`][{public}]"
@@ -303,15 +345,35 @@ def kernels() -> list[str]:
     return [*shared, *derived]
 
 
+def by_task() -> dict[str, dict[str, Any]]:
+    """Sort the public names that are no registered objective or metric by what they are used for."""
+    rest = {n: each for n, each in public_names().items() if n not in registered("objectives") | registered("metrics")}
+    tasks = {task: {n: rest.pop(n) for name in names for n in [*rest] if n.endswith(f".{name}")}
+             for task, names in TASKS.items()}  # fmt: skip
+    return tasks | {"Errors and settings": rest}
+
+
+def listed(names: dict[str, Any]) -> str:
+    """One line for each name: a link to its page, and the first line of its docstring."""
+    lines = (
+        f"| {referred(n, each)} | {(inspect.getdoc(each) or '').partition(chr(10))[0]} |" for n, each in names.items()
+    )
+    return "\n".join(("| name | what it is |\n|---|---|", *lines)) + "\n"
+
+
 def reference() -> Iterator[tuple[str, str]]:
     """Name and Markdown of each page of the reference, with the docstrings for mkdocstrings to insert."""
+    for public, thing in public_names().items():
+        yield f"api/{thing.__name__}.md", render(public, thing)
+    tasks = "\n".join(f"## {task}\n\n{listed(names)}" for task, names in by_task().items())
     yield (
         "api/index.md",
-        f"""# Functions and base classes
+        f"""# Functions and classes
 
-`import ltr_objectives` loads neither numba nor a library.
+`import ltr_objectives` loads neither numba nor a library. From `ltr_objectives.adapters`, if a library is missing, the
+error names what to install.
 
-{rendered(others("ltr_objectives"))}""",
+{tasks}""",
     )
     yield (
         "api/metrics.md",
@@ -319,35 +381,13 @@ def reference() -> Iterator[tuple[str, str]]:
 
 `evaluate` takes each of them by name, such as `"ndcg@10"`, or as an object. `Metric` has what is common to all.
 
-{rendered(registered("metrics"))}
+{listed(registered("metrics"))}
 ## Conventions
 
 The options that [`convention=`](../metrics.md#conventions) sets; others keep their defaults.
 
 {conventions_table()}""",
     )
-    yield (
-        "api/adapters.md",
-        f"""# Adapters and estimators
-
-From `ltr_objectives.adapters`. If a library is missing, the error names what to install.
-
-{rendered(others("ltr_objectives.adapters"))}
-## Methods of the estimators
-
-::: {Ranker.__module__}.Ranker
-    options:
-      heading_level: 3
-      members: {SHARED}
-
-## The evidence of `objective="auto"`
-
-::: {Candidate.__module__}.{Candidate.__name__}
-    options: {{heading_level: 3}}
-""",
-    )
-    modules = "\n".join(f"## {name}\n\n{rendered(others(name))}" for name in MODULES)
-    yield "api/modules.md", f"# Data and warm-up\n\n{modules}"
     yield (
         "objectives/index.md",
         rf"""# Objectives
@@ -358,10 +398,7 @@ Notation: a query has $n$ documents with scores $s$ and labels $y$. $d$ and $e$ 
 of descending score. $G$ is the gain of a label and $D(d) = \log_2(1 + d)$ the discount. $hi$ and $lo$ are the documents
 of a pair with the larger and the smaller label.
 
-{objectives_table()}
-## Formulas
-
-{rendered(registered("objectives"))}""",
+{objectives_table()}""",
     )
     derivations = "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in kernels())
     yield (

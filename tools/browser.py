@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-TYPESET = "() => window.MathJax.startup.promise.then(() => true)"
+TYPESET = "() => !document.querySelector('.arithmatex') || window.MathJax.startup?.promise?.then(() => true)"
 PROBLEMS = """() => ({
     "scrolls sideways": document.documentElement.scrollWidth > window.innerWidth,
     "formulas that are wrong": document.querySelectorAll("[data-mml-node=merror]").length,
@@ -79,7 +79,7 @@ def visited(browser: Any, address: str, viewport: dict[str, int]) -> Iterator[An
 
 def check_page(browser: Any, address: str) -> None:
     with visited(browser, address, PHONE) as page:
-        assert page.evaluate(TYPESET)
+        page.wait_for_function(TYPESET)
         found = page.evaluate(PROBLEMS)
         assert not any(found.values()), (address, found)
 
