@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
+from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.equal_orders import warn_of_equal_orders
 from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import leaves

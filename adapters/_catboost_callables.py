@@ -30,9 +30,9 @@ from ltr_objectives.adapters._catboost_fit import (
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.checks import check_choice
-from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.equal_orders import warn_of_equal_orders
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.around import innermost
 from ltr_objectives.objectives.base import Objective, read_queries

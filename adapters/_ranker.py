@@ -42,10 +42,10 @@ from ltr_objectives.adapters._tables import (
     require_same_columns,
     warn_of_unknown,
 )
-from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.equal_orders import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.bounded import Bounded
 

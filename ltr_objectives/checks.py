@@ -5,8 +5,10 @@ import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial, wraps
-from inspect import isfunction
+from importlib import import_module
+from inspect import getattr_static, isfunction
 from itertools import takewhile
+from pkgutil import iter_modules
 from typing import Any, ClassVar, NoReturn, TypeGuard, TypeVar
 
 import numpy as np
@@ -19,6 +21,20 @@ MOST_SEED = 2**64 - 1
 Check = Callable[[str, Any], Any]  # of the name and value of a parameter; returns the value to keep
 
 
+class Named:
+    """The classes of a package by their names in text. The first look at them imports all its modules."""
+
+    def __init__(self, package: str) -> None:
+        self.package, self.classes, self.whole = f"ltr_objectives.{package}", dict[str, Any](), False
+
+    def __get__(self, instance: object, owner: type) -> dict[str, Any]:
+        if not self.whole:
+            for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
+                import_module(module.name)
+            self.whole = True
+        return self.classes
+
+
 @dataclass(frozen=True)
 class Extensible:
     """A base of classes that users extend, with a table of those that have a name in text."""
@@ -28,7 +44,7 @@ class Extensible:
 
     _given: ClassVar[tuple[str, ...]]  # those that this call names
     name: ClassVar[str]
-    named: ClassVar[dict[str, Any]]  # each base has its own
+    named: ClassVar[Any]  # a `Named`; each base has its own
     checks: ClassVar[dict[str, Check]] = {}  # of parameters by name, beside those of the bases
     _not_read: ClassVar[dict[str, str]] = {  # what would be ignored in places, and what to do instead
         "__init__": "make its parameters fields, because objects with equal fields count as one"
@@ -45,10 +61,12 @@ class Extensible:
             if isfunction(method := vars(cls).get(name)):
                 setattr(cls, name, _takes_lists(method))
         if text:
-            known = cls.named.get(text, cls)
+            ours = cls.__module__.startswith("ltr_objectives.")  # which the first look imports
+            named = getattr_static(cls, "named").classes if ours else cls.named
+            known = named.get(text, cls)
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
             require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
-            cls.name, cls.named[text] = text, cls
+            cls.name, named[text] = text, cls
 
     def __new__(cls, *values: object, **named: object) -> Any:
         made: Any = cls

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.metrics.equal_orders import warn_if_all_relevant
 from ltr_objectives.metrics.only_evaluated import any_metric
 from ltr_objectives.metrics.text import WeightedSum, get_metrics
 from ltr_objectives.queries import Labels, Queries, check_rows, read_labels, vector

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
-from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.equal_orders import warn_of_equal_orders
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Labels, Queries, codes_of, ids_of
 

@@ -1,5 +1,6 @@
 """The package is complete and light to import, and says what to do where it is not."""
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -20,13 +21,45 @@ def test_every_folder_with_modules_is_a_listed_package():
     assert listed == {".".join(f.parts) for f in folders} | {"ltr_objectives.adapters"}  # rglob does not follow links
 
 
-def test_import_loads_neither_numba_nor_a_library():
-    code = (
-        "import sys, ltr_objectives, ltr_objectives.adapters\n"
-        "heavy = {'numba', 'xgboost', 'lightgbm', 'catboost', 'sklearn', 'scipy', 'pandas'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
+def runs(code):
+    """Run a program in a new process, in which nothing is loaded yet."""
+    start = "import sys; found = lambda *names: {m for m in sys.modules if m.startswith(names)}\n"
+    subprocess.run([sys.executable, "-c", start + code], check=True, cwd=ROOT.parent)
+
+
+def test_import_loads_what_is_used():
+    heavy = "'numpy', 'numba', 'xgboost', 'lightgbm', 'catboost', 'sklearn', 'scipy', 'pandas'"
+    runs(
+        "import ltr_objectives, ltr_objectives.adapters\n"
+        f"assert not found({heavy}), found({heavy})\n"
+        "assert found('ltr_objectives') == {'ltr_objectives', 'ltr_objectives.adapters'}, found('ltr_objectives')\n"
+        "from ltr_objectives import MAP, evaluate\n"
+        "assert not found('ltr_objectives.objectives')\n"
+        "evaluate(['ndcg@10', MAP(), 'err'], [1, 0], [1, 0], [2])\n"
+        "assert not found('ltr_objectives.objectives')\n"
+        "assert {*ltr_objectives.__all__} <= {*dir(ltr_objectives)}"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT.parent)
+
+
+@pytest.mark.parametrize("base", ["Metric", "Objective"])
+def test_the_tables_of_names_are_whole_whatever_was_loaded_before(base):
+    text = {"Metric": "ndcg", "Objective": "ranknet"}[base]
+    runs(f"from ltr_objectives import {base} as base\nassert {text!r} in base.named and len(base.named) > 10")
+    runs(
+        f"from ltr_objectives import LTRError, {base} as base\n"
+        f"try:\n    class Mine(base, text={text!r}): pass\n"
+        "except LTRError: pass\n"
+        "else: raise AssertionError"
+    )
+
+
+def test_a_public_name_stands_in_all_three_lists():
+    tree = ast.parse(Path(ltr_objectives.__file__).read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    typed = {(f"{node.module}", name.name) for node in imports for name in node.names if "ltr_" in str(node.module)}
+    listed = {(f"ltr_objectives.{m}", name) for m, names in ltr_objectives._MODULES.items() for name in names.split()}
+    assert typed == listed
+    assert sorted(name for _, name in listed) == sorted(ltr_objectives.__all__)
 
 
 def test_every_public_name_is_there():

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Check, Extensible, check_integer, is_number, one_of, optional, refuse
+from ltr_objectives.checks import Check, Extensible, Named, check_integer, is_number, one_of, optional, refuse
 from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.records import Terms
@@ -71,7 +71,7 @@ class Metric(Extensible, abc.ABC):
     query_weights: str = "mean"
     goal: str | None = field(default=None, kw_only=True)
 
-    named: ClassVar[dict[str, type["Metric"]]] = {}
+    named = Named("metrics")
     checks: ClassVar[dict[str, Check]] = {
         "k": optional(check_integer),
         "ties": one_of(*TIES),

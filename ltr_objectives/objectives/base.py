@@ -14,6 +14,7 @@ from ltr_objectives import language
 from ltr_objectives.checks import (
     Check,
     Extensible,
+    Named,
     check_draws,
     check_integer,
     check_not_negative,
@@ -58,7 +59,7 @@ class Objective(Extensible, abc.ABC):
     same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
-    named: ClassVar[dict[str, Any]] = {}  # their parameters differ
+    named = Named("objectives")
     checks: ClassVar[dict[str, Check]] = {  # of the parameters that mean the same in all objectives
         "metric": lambda name, metric: metric_to_learn(metric),
         "gain": read_gain,

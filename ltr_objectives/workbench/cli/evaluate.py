@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 from typer import Option, echo
 
-from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.errors import LTRError
+from ltr_objectives.metrics.equal_orders import warn_if_all_relevant
 from ltr_objectives.metrics.only_evaluated import any_metric
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import Lists, read_lists
