@@ -21,6 +21,7 @@ _MODULES = {
     "bounded": "_bounded",
     "tradeoff": "_tradeoff",
     "TradeoffDisplay": "_tradeoff",
+    "refit": "_refit",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_evaluate": "_dask",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
+    from ltr_objectives.adapters._refit import refit as refit
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
     from ltr_objectives.adapters._tradeoff import TradeoffDisplay as TradeoffDisplay

@@ -86,7 +86,7 @@ def bagged(
         fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,), **params))
     merged = clone(ranker)
     merged._adopt(ranker.library.merge([each.booster_ for each in fitted]))
-    merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None)
+    merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None, chained=False)
     return merged
 
 

@@ -50,6 +50,12 @@ class CatBoost(Library):
     threads = "thread_count"
     first_trees = "ntree_end"
     l2 = "l2_leaf_reg"
+    l2_default = 3.0
+    l2_by_weight = True
+    usual_leaves: ClassVar = {
+        "leaf_estimation_method": ("Newton",), "leaf_estimation_iterations": (1,), "monotone_constraints": (),
+        "langevin": (False,), "model_shrink_rate": (0,),
+    }  # fmt: skip
     limits = ("depth", "min_data_in_leaf", "l2_leaf_reg")
     unread = ("bayesian_matrix_reg", "class_names", "classes_count", "target_border")
     by_column = (
@@ -157,6 +163,22 @@ class CatBoost(Library):
     def merge(self, models: Sequence[Any]) -> Any:
         """The mean, by CatBoost's own function, which cannot save sums of statistics of the same categories."""
         return self.load().sum_models(list(models), [1 / len(models)] * len(models), "FailIfCtrIntersects")
+
+    def leaves(
+        self, model: Any, X: Any, params: Mapping[str, Any]
+    ) -> tuple[list[np.ndarray], np.ndarray, list[float], float]:
+        columns = model.get_cat_feature_indices()
+        if is_frame(X):
+            _refuse_missing(X, columns, "X")
+        rows = model.calc_leaf_indexes(self.load().Pool(X, cat_features=columns))
+        values = np.split(model.get_leaf_values(), np.cumsum(model.get_tree_leaf_counts())[:-1])
+        return values, rows, [model.learning_rate_] * len(values), model.get_scale_and_bias()[1]
+
+    def with_leaves(self, model: Any, values: Sequence[np.ndarray]) -> Any:
+        model = model.copy()
+        model.shrink(model.tree_count_)  # of no tree; but CatBoost refuses to change a copy that it did not rewrite
+        model.set_leaf_values(np.concatenate(values))
+        return model
 
 
 LIBRARY = CatBoost()

@@ -58,6 +58,11 @@ class LightGBM(Library):
     threads = "num_threads"
     first_trees = "num_iteration"
     l2 = "reg_lambda"
+    l2_default = 0.0
+    usual_leaves: ClassVar = {
+        "boosting": ("gbdt", "gbrt", "goss"), "linear_tree": (False,), "monotone_constraints": (),
+        "max_delta_step": (0,),
+    }  # fmt: skip
     limits = ("min_child_samples", "min_split_gain", "min_sum_hessian_in_leaf", "reg_lambda", "reg_alpha")
     unread = (
         "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
@@ -190,6 +195,21 @@ class LightGBM(Library):
         numbered = (f"Tree={i}\n{OF_A_LEAF.sub(divided, tree)}" for i, tree in enumerate(trees))
         head = re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE)
         return type(models[0])(model_str="".join([head, *numbered, "end of trees\n", ends[0]]))
+
+    def leaves(
+        self, model: Any, X: Any, params: Mapping[str, Any]
+    ) -> tuple[list[np.ndarray], np.ndarray, list[float], float]:
+        trees = model.dump_model()["tree_info"]
+        values = [np.array([model.get_leaf_output(i, n) for n in range(t["num_leaves"])]) for i, t in enumerate(trees)]
+        rows = self.predict(model, X, params, pred_leaf=True).reshape(len(X), -1)
+        return values, rows, [tree["shrinkage"] for tree in trees], 0.0
+
+    def with_leaves(self, model: Any, values: Sequence[np.ndarray]) -> Any:
+        model = self.load().Booster(model_str=model.model_to_string())
+        for i, of_tree in enumerate(values):
+            for n, value in enumerate(of_tree):
+                model.set_leaf_output(i, n, value)
+        return model
 
 
 LIBRARY = LightGBM()

@@ -67,6 +67,7 @@ class Fitted(NamedTuple):
     columns: list[str] | None = None  # the names of all columns as text; None for arrays
     categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
     layout: list[Any] | None = None  # as of `layout_of`
+    chained: bool = True  # each tree was trained at the scores of those before it
     scored_by: str = DEFAULT  # without eval_metric
 
 

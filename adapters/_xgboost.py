@@ -46,6 +46,10 @@ class XGBoost(Library):
     threads = "nthread"
     first_trees = "iteration_range"
     l2 = "reg_lambda"
+    l2_default = 1.0
+    usual_leaves: ClassVar = {
+        "booster": ("gbtree",), "monotone_constraints": (), "max_delta_step": (0,), "num_parallel_tree": (1,),
+    }  # fmt: skip
     limits = ("gamma", "min_child_weight", "reg_lambda", "reg_alpha")
     unread = (
         "scale_pos_weight", "ndcg_exp_gain", "lambdarank_pair_method", "lambdarank_num_pair_per_sample",
@@ -167,13 +171,31 @@ class XGBoost(Library):
         parts[0]["gbtree_model_param"]["num_trees"] = str(len(trees))
         sizes = np.concatenate([np.diff(part["iteration_indptr"]) for part in parts])
         parts[0]["iteration_indptr"] = [0, *np.cumsum(sizes).tolist()]
-        params = [text["learner"]["learner_model_param"] for text in texts]
-        start = np.mean([float(each["base_score"].strip("[]")) for each in params])
-        params[0]["base_score"] = re.sub(r"[^\[\]]+", f"{start:.9g}", params[0]["base_score"])
+        param, start = texts[0]["learner"]["learner_model_param"], np.mean([_base_score(text) for text in texts])
+        param["base_score"] = re.sub(r"[^\[\]]+", f"{start:.9g}", param["base_score"])
         for name in ("best_iteration", "best_score"):
             texts[0]["learner"]["attributes"].pop(name, None)
         model = models[0].copy()
         model.load_model(bytearray(json.dumps(texts[0]), "utf8"))
+        return model
+
+    def leaves(
+        self, model: Any, X: Any, params: Mapping[str, Any]
+    ) -> tuple[list[np.ndarray], np.ndarray, list[float], float]:
+        text = json.loads(model.save_raw("json"))
+        values = [np.array(tree["split_conditions"]) for tree in _trees_of(text)["trees"]]  # of all nodes
+        rows = self.predict(model, X, params, pred_leaf=True).reshape(len(X), -1).astype(np.int64)
+        rate = float(next(iter(self.given("learning_rate", params).values()), 0.3))
+        return values, rows, [rate] * len(values), _base_score(text)
+
+    def with_leaves(self, model: Any, values: Sequence[np.ndarray]) -> Any:
+        text = json.loads(model.save_raw("json"))
+        for tree, new in zip(_trees_of(text)["trees"], values, strict=True):
+            is_leaf = np.array(tree["left_children"]) < 0
+            for name in ("split_conditions", "base_weights"):
+                tree[name] = np.where(is_leaf, np.float32(new), np.array(tree[name], np.float32)).tolist()
+        model = model.copy()
+        model.load_model(bytearray(json.dumps(text), "utf8"))
         return model
 
 
@@ -240,6 +262,10 @@ def _trees_of(text: dict[str, Any]) -> dict[str, Any]:
     booster = text["learner"]["gradient_booster"]
     trees: dict[str, Any] = booster.get("gbtree", booster)["model"]
     return trees
+
+
+def _base_score(text: dict[str, Any]) -> float:
+    return float(text["learner"]["learner_model_param"]["base_score"].strip("[]"))
 
 
 def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:

@@ -25,8 +25,11 @@ class Library(ABC):
     threads: ClassVar[str]  # the parameter with their number
     first_trees: ClassVar[str]  # the argument of predict that limits them
     l2: ClassVar[str]  # the parameter that is added to the sum of Hessians of a leaf
+    l2_default: ClassVar[float]
+    l2_by_weight: ClassVar[bool] = False  # whether it is multiplied by the mean weight of the rows
     limits: ClassVar[tuple[str, ...]]  # parameters that may forbid every split
     unread: ClassVar[tuple[str, ...]]  # parameters of its own objectives, not read beside ours
+    usual_leaves: ClassVar[Mapping[str, tuple[Any, ...]]]  # values of parameters with which leaves are Newton steps
     of_the_data: ClassVar[tuple[str, ...]]  # parameters of its data sets, not of a training
     by_column: ClassVar[tuple[str, ...]]  # parameters that may number the columns, or have an entry for each
     objectives: ClassVar[str]  # the forms of names of its objectives
@@ -132,6 +135,19 @@ class Library(ABC):
     @abstractmethod
     def merge(self, models: Sequence[Any]) -> Any:
         """Return the model whose raw scores are the mean of those of ``models``."""
+
+    @abstractmethod
+    def leaves(
+        self, model: Any, X: Any, params: Mapping[str, Any]
+    ) -> tuple[list[np.ndarray], np.ndarray, list[float], float]:
+        """Return the values of the leaves of each tree, which of them each row has, learning rates, and the start.
+
+        The numbers of leaves have the shape (rows, trees). The start is the score beside the trees.
+        """
+
+    @abstractmethod
+    def with_leaves(self, model: Any, values: Sequence[np.ndarray]) -> Any:
+        """Return a copy of a model with other values of the leaves, as :meth:`leaves` returns them."""
 
     @abstractmethod
     def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import sys
 from types import SimpleNamespace
 
 import examples
-import lightgbm
 import numpy as np
 import pytest
 from catalog import OBJECTIVES, ONE_OF_EACH, PARITIES, PATHS, Parity
@@ -19,7 +18,7 @@ from recording import Recording
 from trainings import NEWTON, WAYS, data_of, objectives, release, trained
 from xgboost import DMatrix
 
-from ltr_objectives import NDCG, Metric, Objective, StochasticRank, adapters, evaluate, get_objective
+from ltr_objectives import NDCG, Metric, Objective, StochasticRank, adapters, evaluate
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
 ways = pytest.mark.parametrize("way", WAYS)
@@ -147,21 +146,7 @@ def test_a_preset_draws_the_samples_of_the_native_objective(library, native, our
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.ptp(expected))
 
 
-# the libraries' own functions that refuse a training with a function
-
-
-def test_the_page_s_refit_is_that_of_lightgbm():
-    names = {"lgb": lightgbm, "np": np}
-    examples.run(examples.block("docs/serving.md", "def refit("), names)
-    (X, y, group), _ = data_of("any", queries=30)
-    new, labels, sizes = data_of("any", queries=6, seed=8)[0]  # so few that some leaves are empty
-    params = {"lambda_l2": 3.0, "num_leaves": 7, "verbose": -1, "num_threads": 1, "objective": "lambdarank"}
-    model = lightgbm.train(params, lightgbm.Dataset(X, y, group=group), 5)
-    expected = model.refit(new, labels, decay_rate=0.8, group=sizes)
-    preset = get_objective("lambdamart:preset=lightgbm")
-    found = names["refit"](model, preset, new, labels, sizes, decay=0.8, l2=3.0)
-    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-6)
-    assert np.abs(found.predict(X) - model.predict(X)).max() > 1e-3
+# a function of CatBoost that refuses a training with an object
 
 
 def test_the_page_s_change_of_a_metric_is_that_of_catboost():
