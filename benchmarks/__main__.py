@@ -13,6 +13,7 @@ from benchmarks.one_list import one_list
 from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.report import report
+from benchmarks.retrain import retrain
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
 from benchmarks.training import evaluation, training
@@ -39,6 +40,7 @@ app.command()(one_list)
 app.command()(publish)
 app.command()(quality)
 app.command()(report)
+app.command()(retrain)
 app.command()(scaling)
 app.command()(startup)
 app.command()(training)

@@ -144,6 +144,19 @@ def short_money(document: Document) -> Lines:
     return [[orders, trained, *(cell.partition(" (")[0] for cell in cells)] for orders, _, trained, *cells in lines]
 
 
+def retrain(document: Document) -> Lines:
+    """Tabulate the metric of each way to renew a model, its difference from the first way, and seconds a week."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for r in document["results"]:
+        text = f"{r['metric']:.3f}"
+        if r["way"] != document["against"]:
+            text += f", {r['difference']:+.3f} ({r['low']:+.3f} to {r['high']:+.3f})"
+        found.setdefault((r["drift"], r["way"]), {})[r["library"]] = f"{text}; {_few(max(r['seconds'], 0.001))} s"
+    libraries = list(next(iter(found.values())))
+    lines = [["drift", "each week", *libraries]]
+    return lines + [[*key, *(by[library] for library in libraries)] for key, by in found.items()]
+
+
 def _few(seconds: float) -> str:
     """Format seconds to two digits, without an exponent.
 
@@ -157,7 +170,7 @@ def _few(seconds: float) -> str:
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
-    "money/short": short_money,
+    "money/short": short_money, "retrain": retrain,
 }  # fmt: skip
 
 
