@@ -15,6 +15,7 @@ from benchmarks.quality import quality
 from benchmarks.report import report
 from benchmarks.retrain import retrain
 from benchmarks.scaling import scaling
+from benchmarks.search_text import search_text
 from benchmarks.startup import startup
 from benchmarks.training import evaluation, training
 from ltr_objectives.workbench.cli.app import OneLineErrors
@@ -42,6 +43,7 @@ app.command()(quality)
 app.command()(report)
 app.command()(retrain)
 app.command()(scaling)
+app.command()(search_text)
 app.command()(startup)
 app.command()(training)
 
