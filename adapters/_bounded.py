@@ -94,6 +94,10 @@ class BoundedMetric(MetricCallable):
     shared: Shared
     valid: Any
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data sets out, which no other process has; the objective refuses trainings there."""
+        return {**vars(self), "valid": None, "labels": []}
+
     def queries(self, data: Any, labels: Any, group: Any, weight: Any) -> Queries:
         self._follow = data is self.valid
         return super().queries(data, labels, group, weight)

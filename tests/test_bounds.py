@@ -4,12 +4,16 @@ import pickle
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 from catboost import CatBoost, CatBoostError, Pool
 from own_classes import Right
 from rankers import LIBRARIES, ranker_class
 from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
+from trainings import data_of as data_of_path
+from trainings import objectives
 
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate, get_objective
 from ltr_objectives.adapters import bagged, bounded
@@ -158,6 +162,77 @@ def test_bounds_of_own_metrics_goals_sums_and_segments(library):
 
 
 @everywhere
+def test_weights_of_rows_count_in_the_bound_and_in_the_gradient(library):
+    rng = np.random.default_rng(0)
+    weight = rng.choice([0.2, 1.0, 4.0], len(TRAIN.y))
+    of_vali = np.repeat(rng.choice([0.2, 1.0, 4.0], len(VALI.group)), VALI.group)
+    found = fit(library, given={"sample_weight": weight, "eval_sample_weight": [of_vali]})
+    for metric, value in found.bounds_.items():
+        mean = evaluate(metric, found.predict(VALI.X), BOTH, qid=VALI.qid, weight=of_vali)
+        assert value == pytest.approx(mean)
+        assert evaluate(metric, found.predict(VALI.X), BOTH, qid=VALI.qid) != pytest.approx(mean)
+    equal = fit(library, given={"eval_sample_weight": [of_vali]})
+    assert not np.array_equal(equal.predict(TEST.X), found.predict(TEST.X))
+
+
+def bounded_sum(objective, value=0.6):
+    """The objective and one on a goal, after a round."""
+    parts = [objective, get_objective("yetiloss:dcg(gain_type=linear)")]
+    found = Bounded(parts, [1.0, 0.5], labels=[None, "revenue"], multipliers=Multipliers([0.7]))
+    found.multipliers.follow([value])
+    return found
+
+
+@pytest.mark.parametrize("objective", [*objectives()], ids=str)
+@pytest.mark.parametrize("path", ["clicks", "propensity"])
+def test_clicks_reach_the_parts_that_take_them_and_are_refused_by_others(path, objective):
+    (_, y, group), given = data_of_path(path, queries=20)
+    revenue = np.random.default_rng(0).exponential(size=len(y))
+    queries, scores = Queries({"y": y, "revenue": revenue}, group, **given), np.linspace(0, 1, len(y))
+    bounded = bounded_sum(objective)
+    if not objective.facts.takes_clicks:
+        with pytest.raises(LTRError, match="propensity"):
+            bounded.compute(queries, scores)
+        return
+    again = bounded.at(bounded.multipliers.now)
+    expected = np.array(again.compute(queries, scores)) / (1 + bounded.multipliers.now[0])
+    np.testing.assert_allclose(bounded.compute(queries, scores), expected, rtol=1e-6)
+    plain = np.array(bounded.compute(Queries({"y": y, "revenue": revenue}, group), scores))
+    assert not np.allclose(plain, expected)
+
+
+@everywhere
+def test_positions_of_clicks_change_a_training_with_bounds(library):
+    clicks = {"y": (TRAIN.y > 1) * 1.0, "labels": None}
+    given = {"eval_set": [(VALI.X, (VALI.y > 1) * 1.0)], "eval_labels": None}
+
+    def scores(**more):
+        made = ranker(library, MAP, {NDCG: 0.4}, 8)
+        made.fit(**{"X": TRAIN.X, "qid": TRAIN.qid, **LABELS, **EVAL, **clicks, **given, **more})
+        return made.predict(TEST.X)
+
+    position = np.concatenate([np.arange(size) for size in TRAIN.group])
+    assert not np.array_equal(scores(position=position), scores())
+
+
+@everywhere
+def test_folds_need_an_eval_set_and_then_keep_bounds(library):
+    table, of_vali = (pd.DataFrame(data.X).add_prefix("f").assign(qid=data.qid) for data in (TRAIN, VALI))
+    made, folds = ranker(library, MAP, {NDCG: 0.7}, 8), GroupKFold(3)
+    given = {"groups": TRAIN.qid, "cv": folds, "error_score": "raise"}
+    with pytest.raises(LTRError, match="eval_set"):
+        cross_val_score(made, table, TRAIN.y, **given)
+    found = cross_validate(
+        made, table, TRAIN.y, **given, params={"eval_set": [(of_vali, VALI.y)]}, return_estimator=True
+    )
+    for each, score, (_, test) in zip(
+        found["estimator"], found["test_score"], folds.split(table, groups=TRAIN.qid), strict=True
+    ):
+        assert each.bounds_[NDCG] >= 0.7
+        assert score == pytest.approx(evaluate(MAP, each.predict(table.iloc[test]), TRAIN.y[test], qid=TRAIN.qid[test]))
+
+
+@everywhere
 @pytest.mark.parametrize(
     ("words", "given", "params"),
     [
@@ -274,3 +349,11 @@ def test_a_pair_refuses_what_it_cannot_follow(library):
     }.items():
         with pytest.raises(LTRError, match=words):
             call()
+
+
+def test_a_pair_is_refused_by_cross_validation_of_the_library():
+    train, valid = data_of("lightgbm", TRAIN), data_of("lightgbm", VALI)
+    pair = bounded(MAP, {NDCG: 0.5}, train, valid)
+    params, folds = {"objective": pair.objective, "metric": "None", "verbose": -1}, GroupKFold(3)
+    with pytest.raises(LTRError, match="valid"):
+        lgb.cv(params, data_of("lightgbm", TRAIN), 5, folds=folds.split(TRAIN.X, groups=TRAIN.qid), feval=pair.metric)

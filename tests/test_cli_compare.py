@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from commands import invoke, library_predicts, run, run_json, write_letor
+from commands import fails, invoke, library_predicts, run, run_json, write_letor
 from rankers import SUFFIX, ranker_class
 from scipy import stats
 
 from ltr_objectives import evaluate, get_metric
 from ltr_objectives.datasets import make_ranking
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.trials import Budget, Trial, cross_validation, forward, trials
 from ltr_objectives.workbench.trials import run as run_trial
 
@@ -61,11 +62,13 @@ def unfitted(library, objective, rounds=8, seed=0):
     return ranker_class(library)(objective=seeded, eval_metric="map", **shape)
 
 
-def fitted(library, objective, parts, seed=0):
+def fitted(library, objective, parts, seed=0, **more):
     """The estimator by hand, and the values of the test part."""
     train, vali, test = (DATA.select(part) for part in parts)
-    made = unfitted(library, objective, seed=seed).fit(
-        train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y)], eval_qid=[vali.qid], early_stopping_rounds=3
+    made = (
+        unfitted(library, objective, seed=seed)
+        .set_params(**more)
+        .fit(train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y)], eval_qid=[vali.qid], early_stopping_rounds=3)
     )
     return made, evaluate(["map", "mrr"], made.predict(test.X), test.y, test.group, per_query=True)
 
@@ -94,6 +97,22 @@ def test_the_table_is_a_cross_validation_by_hand(library):
         whole = unfitted(library, best["objective"], best["trees"], 4).fit(DATA.X, DATA.y, qid=DATA.qid)
         frame = pd.DataFrame(DATA.X, columns=NAMES)
         np.testing.assert_allclose(library_predicts(library, found["model"], frame), whole.predict(DATA.X), rtol=1e-6)
+
+
+@in_each
+@pytest.mark.filterwarnings("ignore::ltr_objectives.LTRWarning")  # in a fold that misses the bound
+def test_bounds_are_kept_in_each_fold_by_our_objectives_alone(library):
+    bounds, knows = {"mrr": 0.8}, LIBRARIES[library].knows
+    given = ["--library", library, "--metric", "map,mrr", "--param", f"bounds={bounds}"]
+    found = compare(*given)
+    assert found["left_out"]
+    assert all(knows(name.split()[1]) and "bounds=" in why for name, why in found["left_out"].items())
+    values = np.empty(30)
+    for split in cross_validation(DATA, 3, 0):
+        _, of_fold = fitted(library, "yetiloss:map", split, bounds=bounds)
+        values[split.test] = of_fold["map"]
+    assert row(found, "yetiloss:map")["mean"] == pytest.approx(values.mean(), abs=1e-9)
+    assert "bounds=" in fails(*options(*given, "--objectives", PAIR[library]))
 
 
 @in_each

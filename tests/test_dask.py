@@ -18,6 +18,7 @@ from generated import ranking
 
 from ltr_objectives import LTRError, evaluate
 from ltr_objectives.adapters import (
+    bounded,
     dask_evaluate,
     dask_group,
     lightgbm_metric,
@@ -157,6 +158,26 @@ def test_workers_train_the_model_of_one_process_in_xgboost(client):
     alone = xgb.train(XGB, dtrain, 8, obj=objective).predict(dtrain)
     assert np.ptp(alone) > 0.1
     np.testing.assert_allclose(model.predict(dtrain), alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("followed", [False, True])
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_workers_have_no_bounds(client, library, followed):
+    features, labels, ids = ranking(1, queries=40)
+    data, held_out = spread(X, Y, QID), spread(features, labels, ids)
+    if library == "xgboost":
+        here = xgb.DMatrix(X, Y, qid=QID), xgb.DMatrix(features, labels, qid=ids)
+        pair = bounded("map", {"ndcg@10": 0.5}, *here)
+        with pytest.raises(LTRError, match="bounds="):
+            in_xgboost(
+                client, data, 3, obj=pair.objective, evals=[held_out], custom_metric=pair.metric if followed else None
+            )
+    else:
+        here = lgb.Dataset(X, Y, group=SIZES), lgb.Dataset(features, labels, group=np.bincount(ids))
+        pair = bounded("map", {"ndcg@10": 0.5}, *here)
+        with pytest.raises(LTRError, match="valid"):
+            in_lightgbm(client, data, pair.objective, 3, held_out if followed else None,
+                        **{"eval_metric": pair.metric} if followed else {})  # fmt: skip
 
 
 @pytest.mark.parametrize("train", ["xgboost", "lightgbm"])
