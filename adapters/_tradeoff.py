@@ -46,7 +46,7 @@ class Training(NamedTuple):
 
 
 class Tradeoff(NamedTuple):
-    """What :func:`tradeoff` returns.
+    """Trainings of :func:`ltr_objectives.adapters.tradeoff`, and what each loses and gains.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class TradeoffDisplay:
     Parameters
     ----------
     tradeoff : Tradeoff
-        What :func:`tradeoff` returned.
+        Result of :func:`ltr_objectives.adapters.tradeoff`.
 
     Attributes
     ----------

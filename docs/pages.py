@@ -25,6 +25,7 @@ import ltr_objectives
 from ltr_objectives import Metric, Objective, adapters
 from ltr_objectives.adapters._auto import Candidate
 from ltr_objectives.adapters._ranker import Fitted, Ranker
+from ltr_objectives.adapters._tradeoff import Tradeoff
 from ltr_objectives.statistics import Comparison
 from ltr_objectives.workbench.cli.app import app
 
@@ -100,7 +101,11 @@ TASKS = {  # names of the reference, by what they are used for
         *("Metric", "Objective", "check_metric", "check_objective"),
     ),
 }
-RETURNED = {"compare_scores": Comparison, "bagged": Candidate}  # records that have a page with their function
+RETURNED = {
+    "compare_scores": Comparison,
+    "bagged": Candidate,
+    "tradeoff": Tradeoff,
+}  # records that have a page with their function
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
 
