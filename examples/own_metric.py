@@ -7,12 +7,11 @@ import numpy as np
 from ltr_objectives import Metric, Mixture, YetiLoss, compare_scores
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
 from ltr_objectives.datasets import make_ranking_fold
-from ltr_objectives.kernels.swaps import LINEAR
 
 
 @dataclass(frozen=True)
 class Attention(Metric):
-    name, kind, maximum = "attention", LINEAR, None  # the sum of gain times discount, without a largest value
+    name, kind, maximum = "attention", Metric.LINEAR, None  # the sum of gain times discount, without a largest value
 
     def gain(self, labels):
         return (labels >= 2).astype(float)

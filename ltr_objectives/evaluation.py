@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,11 +18,11 @@ from ltr_objectives.metrics.text import WeightedSum, get_metrics
 from ltr_objectives.queries import Labels, Queries, check_rows, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]
-Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
+OneMetric = str | Metric | Callable[[np.ndarray, np.ndarray], float]
 
 
 def evaluate(
-    metric: str | Metric | Several,
+    metric: OneMetric | Sequence[OneMetric],
     scores: ArrayLike,
     labels: Labels,
     group: ArrayLike | None = None,
@@ -38,10 +39,11 @@ def evaluate(
 
     Parameters
     ----------
-    metric : str, Metric or list
+    metric : str, Metric, function or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metric_names`.
         Lower is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
-        first relevant document. No objective trains for these three.
+        first relevant document. No objective trains for these three, nor for a function, which gets the scores and the
+        labels of one query and returns its value; NaN leaves the query out.
     scores : array of shape (rows,)
         Finite numbers; higher scores rank first.
     labels : array of shape (rows,), or mapping of goals to such arrays
@@ -92,9 +94,14 @@ def evaluate(
     0.5
     >>> evaluate("recall@10", [2.0, 1.0, float("nan")], [0, 1, 1], group=[3], retrieved=[True, True, False])
     0.5
+    >>> def reciprocal_of_the_best(scores, labels):
+    ...     return 1 / (1 + (scores > scores[labels.argmax()]).sum())
+    >>> evaluate(reciprocal_of_the_best, [0.1, 0.9, 0.5, 0.2], [1, 0, 0, 1], group=[2, 2])
+    0.5
     """
     check_choice("unjudged", unjudged, ("refuse", "drop"))
-    chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention, any_metric)
+    several: Any = metric if isinstance(metric, list | tuple) else [metric]
+    chosen = get_metrics(several, convention, any_metric)
     judged: dict[str | None, np.ndarray] = {}
     given, drop = labels, unjudged == "drop"
     if drop or retrieved is not None:

@@ -6,7 +6,7 @@ If queries have shares :math:`w_q` of the sum of weights, the mean of difference
 freedom. For equal weights all three are the usual ones.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.equal_orders import warn_of_equal_orders
+from ltr_objectives.metrics.only_evaluated import of_function
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Labels, Queries, codes_of, ids_of
 
@@ -190,7 +191,8 @@ class Comparison(NamedTuple):
 
 
 def compare_scores(
-    metric: str | Metric, scores_a: ArrayLike, scores_b: ArrayLike, labels: Labels, group: ArrayLike | None = None,
+    metric: str | Metric | Callable[[np.ndarray, np.ndarray], float], scores_a: ArrayLike, scores_b: ArrayLike,
+    labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
     level: float = 0.95, user: ArrayLike | None = None, buckets: int | None = None, seed: int = 0,
     n_threads: int | None = None,
@@ -203,7 +205,7 @@ def compare_scores(
     Parameters
     ----------
     metric, labels, group, weight, qid, convention, n_threads
-        As in :func:`ltr_objectives.evaluate`.
+        As in :func:`ltr_objectives.evaluate`; one metric or function, of which more is better.
     scores_a : array of shape (rows,)
         Scores of the first model.
     scores_b : array of shape (rows,)
@@ -237,7 +239,8 @@ def compare_scores(
     """
     if not (is_number(level) and 0 < level < 1):
         refuse("level", level, "must be a number between 0 and 1")
-    chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
+    chosen: Metric = of_function(metric, convention) or get_metric(metric, convention)  # type: ignore[arg-type]
+    queries = Queries(labels, group, qid=qid, weight=weight)
     warn_of_equal_orders([chosen], queries, "these labels", n_threads)
     a, b = (
         chosen.values(queries, queries.check_scores(scores, n_threads, name).values, n_threads=n_threads)

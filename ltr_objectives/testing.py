@@ -31,6 +31,9 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     cutoffs. A list must have the same value beside other lists. Gains must not fall as labels rise, nor all be equal,
     and no value may be above ``maximum``. Call it in a test of a metric of your own.
 
+    ``kind`` names one of three families, ``Metric.LINEAR``, ``CASCADE`` and ``AVERAGE``, and no other metric can be
+    trained for. :func:`ltr_objectives.evaluate` takes any other as a function.
+
     Parameters
     ----------
     metric : Metric

@@ -9,7 +9,6 @@ from ltr_objectives import (
     Metric,
     Objective,
 )
-from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.objectives.base import Facts
 
 LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
@@ -28,7 +27,7 @@ class Right(Metric):
     """The sum of labels over the rank."""
 
     name: ClassVar[str] = "right"
-    kind: ClassVar[int] = LINEAR
+    kind: ClassVar[int] = Metric.LINEAR
     maximum: ClassVar[float | None] = None
 
     def gain(self, labels):

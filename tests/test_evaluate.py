@@ -223,3 +223,29 @@ def test_a_search_that_found_nothing_and_goals_of_what_it_found():
     how = {"retrieved": [True, True, False], "unjudged": "drop"}
     assert evaluate("recall@10", *args, **how) == 1.0
     assert evaluate("recall@10[b] + recall@10", *args, **how) == 1.5
+
+
+def test_a_function_of_the_scores_and_labels_of_a_query():
+    rng = np.random.default_rng(0)
+    group = rng.integers(1, 6, 20)
+    a, b, labels = rng.normal(size=group.sum()), rng.normal(size=group.sum()), rng.integers(0, 3, group.sum())
+    weight = rng.uniform(0.5, 2, 20)
+
+    def dcg(scores, labels):
+        return evaluate("dcg@3", scores, labels, [len(labels)])
+
+    for given in ({}, {"weight": weight}):
+        found = evaluate([dcg, "dcg@3"], a, labels, group, **given)
+        assert found["dcg"] == pytest.approx(found["dcg@3"])
+        ours, theirs = (compare_scores(metric, a, b, labels, group, **given) for metric in (dcg, "dcg@3"))
+        assert ours == pytest.approx(theirs)
+    goals = {"clicks": labels, "sold": labels}
+    assert evaluate(dcg, a, goals, group) == evaluate("dcg@3", a, labels, group)
+    some = evaluate(lambda s, y: np.nan if len(s) == 1 else y.max(), a, labels, group, per_query=True)
+    assert np.array_equal(np.isnan(some), group == 1)
+    for odd in (None, "1", [1.0], 1j):
+        with pytest.raises(LTRError, match="must return a number"):
+            evaluate(lambda s, y, odd=odd: odd, a, labels, group)
+    for refused in ({"convention": "lightgbm"}, {"retrieved": a > 0}):
+        with pytest.raises(LTRError, match=next(iter(refused)) if "convention" in refused else "rank"):
+            evaluate(dcg, a, labels, group, **refused)

@@ -1,5 +1,6 @@
 """Metrics and objectives of the user: what is wrong in a class is found and named."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from ltr_objectives import (
     Subsample,
     UnitHessian,
     YetiRank,
+    check_metric,
     evaluate,
     get_metric,
 )
@@ -159,3 +161,14 @@ def test_fill_returns_nothing():
     for objective in (wrong, UnitHessian(wrong), Mixture([wrong, "listnet"])):
         with pytest.raises(LTRError, match="return nothing"):
             objective.gradient_hessian(SCORES, LABELS, GROUP)
+
+
+@pytest.mark.parametrize("method", ["gain", "discount"])
+@pytest.mark.parametrize("wrong", [lambda x: 1.0 if x > 0 else 0.0, lambda x: max(x, 0), lambda x: math.log2(1 + x)])
+def test_a_method_for_single_numbers_is_named(method, wrong):
+    class OfNumbers(Right):
+        pass
+
+    setattr(OfNumbers, method, lambda self, values: wrong(values))
+    with pytest.raises(LTRError, match=rf"{method} .*np\.where"):
+        check_metric(OfNumbers())

@@ -79,6 +79,7 @@ class Metric(Extensible, abc.ABC):
         "query_weights": one_of("mean", "rows", "relevant", "ignore"),
         "goal": optional(lambda name, goal: check_goal(goal)),
     }
+    LINEAR, CASCADE, AVERAGE = LEARNED
     kind: ClassVar[int]
     maximum: ClassVar[float | None] = 1.0
     cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
@@ -91,7 +92,7 @@ class Metric(Extensible, abc.ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(hasattr(self, "kind"), f"{self.name} has no kind; write kind, such as LINEAR")
+        require(hasattr(self, "kind"), f"{self.name} has no kind; write kind, such as Metric.LINEAR")
         require(self.cutoff not in ("none", "query") or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
@@ -199,7 +200,13 @@ class Metric(Extensible, abc.ABC):
 
     def _each(self, name: str, of: str, values: np.ndarray) -> np.ndarray:
         """Call ``self.gain`` or ``self.discount``; raise unless it returns one number per entry."""
-        found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
+        try:
+            found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
+        except (TypeError, ValueError) as error:
+            if isinstance(error, LTRError) or "array" not in str(error):
+                raise
+            instead = "write NumPy's functions, such as np.where for if and np.maximum for max"
+            raise LTRError(f"{self}: {name} gets an array with a number for each {of}; {instead} ({error})") from error
         message = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
         require(found.shape == values.shape, message)
         return found

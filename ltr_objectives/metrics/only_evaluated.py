@@ -1,6 +1,7 @@
-r"""Values of which lower is better: :func:`ltr_objectives.evaluate` computes them, no objective trains for them."""
+r"""Values that :func:`ltr_objectives.evaluate` computes and no objective trains for: errors, ranks, functions."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,8 +98,50 @@ class FirstRelevant(Binary):
         return found.argmax() + 1
 
 
-def any_metric(metric: str | Metric, convention: str | None = None) -> Any:
-    """As :func:`get_metric`, also for the names of this module."""
+@dataclass(frozen=True)
+class OfFunction(Metric):
+    """A function of the scores and the labels of one query, in the mean over queries. NaN leaves a query out."""
+
+    function: Any = None
+
+    name: ClassVar[str] = "a function"
+    kind: ClassVar[int] = -1
+    maximum: ClassVar[float | None] = None
+    cutoff: ClassVar[str] = "none"
+
+    def __str__(self) -> str:
+        return getattr(self.function, "__name__", "") or repr(self.function)
+
+    def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
+        s, y = queries.check_scores(scores).values, queries.of(self.goal).labels
+        found = [self.function(*each) for each in zip(*(np.split(x, queries.ptr[1:-1]) for x in (s, y)), strict=True)]
+        for each in found:
+            number = isinstance(each, Real | np.bool_)
+            require(number, f"{self} must return a number for the scores and labels of a query, got {shown(each)}")
+        return np.array(found, np.float64)
+
+    def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
+        return False  # is not known
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        raise NotImplementedError(f"{self.name} has no gains")
+
+    discount: Any = gain
+    reference: Any = gain
+
+
+def of_function(function: Any, convention: str | None) -> OfFunction | None:
+    """Return a function as a metric; None for anything else. It is evaluated in one way only."""
+    if not callable(function) or isinstance(function, type):
+        return None
+    require(convention is None, f"convention={convention!r} is for metrics by name; leave it out beside a function")
+    return OfFunction(function=function)
+
+
+def any_metric(metric: Any, convention: str | None = None) -> Any:
+    """As :func:`get_metric`, also for functions and the names of this module."""
+    if made := of_function(metric, convention):
+        return made
     plain, goal = split_goal(metric.strip()) if isinstance(metric, str) else ("", None)
     name, settings, k = split_metric(plain) or ("", "", None)
     if name not in POWERS:
