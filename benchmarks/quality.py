@@ -39,6 +39,7 @@ DRAWS = (
     "the best on validation counts, metric by metric."
 )
 DEFAULTS = "Train every objective at its library's defaults too, but for trees and learning rate; validation chooses."
+SHARED_TOO = "Train every objective at the settings of the options or draws, which all objectives share."
 SMOOTH = "Metrics whose validation value is the mean over slightly noisy scores, such as mrr."
 PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
@@ -72,6 +73,7 @@ def quality(
     seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     defaults: Annotated[bool, Option(help=DEFAULTS)] = True,
+    shared: Annotated[bool, Option(help=SHARED_TOO)] = True,
     learning_rates: Annotated[str, Option(help="Of several the best on validation counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
@@ -96,7 +98,8 @@ def quality(
     each = threads or max(1, available_threads() // jobs)
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, documents, each)
     settings = drawn(draws) or [{"learning_rate": float(rate)} for rate in names_in(learning_rates)]
-    kinds = (True, False) if defaults else (False,)
+    kinds = [own for own, asked in ((True, defaults), (False, shared)) if asked]
+    require(kinds, "--no-defaults and --no-shared leave no setting to train with")
     whole = [int(seed) for seed in names_in(seeds)]
     folds = [fold for place in data or ["generated:600,200,400"] for fold in folds_of(place, whole)]
     wanted = plan(

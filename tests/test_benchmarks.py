@@ -60,6 +60,7 @@ def test_a_study_goes_on_where_it_was_and_reports_what_it_found(tmp_path):
     assert first.exit_code == 0, first.output
     # 2 folds; constant, and at defaults and at our settings the native, lambdamart, and yetiloss for each metric
     assert f"{2 * (1 + 2 * 4)} trainings, 0 of them done before" in first.output
+    assert "10 trainings, 10 of them done before" in study(out, *chosen, "--no-shared").output
     assert "18 trainings, 18 of them done before" in study(out, *chosen).output
     table = pd.read_csv(out / "summary.csv")
     assert table.groupby("data")["queries"].max().to_dict() == {"set": 5, "generated 6,4,5": 5, summary.POOLED: 10}

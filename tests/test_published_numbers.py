@@ -77,6 +77,14 @@ def test_sentences_have_the_numbers_of_the_tables():
     assert f"| MovieLens (ml-100k, ml-small-2018) | {line} |" in results
     first = [lead("held_out").loc[("MovieLens-1M", "map", library)] for _, library in ratings]
     assert "{}, {} and {}.".format(*(f"{r['difference']:+.4f} ({r['se']:.4f})" for r in first)) in results
+    table = lead("defaults").xs(POOLED)
+    significant = table["p"] < 0.05
+    z = table["difference"] / table["se"]
+    assert ((z > 2).sum(), (z < -2).sum(), significant.sum(), len(table)) == (4, 1, 1, 15)
+    one, other = table[significant].iloc[0], table.loc[("err", "catboost")]
+    for row, key in ((one, ("ndcg@10", "lightgbm")), (other, ("err", "catboost"))):
+        assert row.name == key
+        assert with_error(row["difference"], row["se"])[1] in results
     for name, ahead, behind in (("untuned", 6, 0), ("untuned_catboost", 1, 2)):
         kinds = pd.read_csv(RESULTS / name / "lead.csv").query("data != @POOLED")
         z = kinds["difference"] / kinds["se"]
