@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.markup import escape
 from typer import Option
 
 from benchmarks.figures import demo_panels, write
@@ -149,5 +148,5 @@ def printed(console: Console, lines: list[Line], title: str, note: str, more: tu
             interval = f" ({line['low']:+.4f} to {line['high']:+.4f})" if line["difference"] else ""
             cells |= {line["metric"]: f"{line['a']:.4f}{interval}", **{name: f"{line[name]:.1f}" for name in more}}
         rows.append([library, objective, *(cells[name] for name in (*more, *metrics))])
-    show(console, [["library", "objective", *more, *metrics], *rows], escape(title), INTERVALS + note)
+    show(console, [["library", "objective", *more, *metrics], *rows], title, INTERVALS + note)
     return pd.DataFrame(lines).assign(part=title)
