@@ -49,9 +49,10 @@ def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: s
 def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None) -> Table:
     """Make a section for each library; ``**`` is bold, as in markdown."""
     title, caption = escape(title), None if caption is None else escape(caption)
+    lines = [list(map(escape, line)) for line in lines]
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
     for i, name in enumerate(lines[0]):
-        table.add_column(escape(name).replace(" in ", "\nin "), justify="left" if i < 2 else "right", no_wrap=True)
+        table.add_column(name.replace(" in ", "\nin "), justify="left" if i < 2 else "right", no_wrap=True)
     last = ""
     for library, objective, *cells in lines[1:]:
         if library != last and last:
