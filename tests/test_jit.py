@@ -1,11 +1,14 @@
 """Machine code: an installation has all of it, nothing stale or foreign is run, and it is the same in every process."""
 
+import ast
 import collections
 import errno
+import inspect
 import os
 import pickle
 import shutil
 import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +21,7 @@ import ltr_objectives
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels._content import content_hash
-from ltr_objectives.kernels._jit import Kernel, inlined, kernel
+from ltr_objectives.kernels._jit import Kernel, allocating, apart, inlined, kernel
 from ltr_objectives.kernels.partners import is_sampled
 from ltr_objectives.kernels.rng import mix
 
@@ -201,19 +204,40 @@ def test_whatever_differs_in_a_kernel_or_in_what_it_uses_has_other_machine_code(
         content_hash(kernel_of("x + y", y=object()))
 
 
-def test_all_kernels_can_be_kept():
-    found = {
+def kernels():
+    """All kernels of the package."""
+    return {
         value
         for name, module in sys.modules.items()
         if name.startswith(("ltr_objectives.kernels.", "ltr_objectives.metrics.", "ltr_objectives.objectives."))
         for value in vars(module).values()
         if isinstance(value, Kernel)
     }
-    assert len({content_hash(one) for one in found}) == len(found) > 100
+
+
+def test_all_kernels_can_be_kept():
+    assert len({content_hash(one) for one in kernels()}) == len(kernels()) > 100
 
 
 # other processes
 
+ASKED = """
+from ltr_objectives.kernels import _compiler
+
+asked, load = set(), _compiler.MachineCode.load_overload
+
+def loaded(self, sig, context):
+    asked.add(next(self._names(sig, context.codegen())))
+    return load(self, sig, context)
+
+_compiler.MachineCode.load_overload = loaded
+"""
+WARMUP = """
+from ltr_objectives.warmup import warm_up
+
+for share in range(3):
+    warm_up(share, 3)
+"""
 USES = """
 import numpy as np
 from catalog import EXAMPLES, METRICS
@@ -241,15 +265,12 @@ for library in ("xgboost", "lightgbm", "catboost"):
 """
 
 
-def machine_code(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.rglob("*.code")}
-
-
-def test_nothing_is_compiled_after_an_installation(tmp_path):
-    run_code("from ltr_objectives.warmup import warm_up; warm_up()", NUMBA_CACHE_DIR=str(tmp_path))
-    before = machine_code(tmp_path)  # what the package does not have
-    run_code(USES, PYTHONWARNINGS="ignore", NUMBA_CACHE_DIR=str(tmp_path))
-    assert machine_code(tmp_path) == before
+def test_nothing_is_compiled_after_an_installation():
+    """What is cached does not matter here: the kernels that an installation asks for are all that are used."""
+    codes = (ASKED + code + "print(*asked)" for code in (WARMUP, USES))
+    installed, used = (set(run_code(code, PYTHONWARNINGS="ignore").stdout.split()) for code in codes)
+    assert used - installed == set()
+    assert len(used) > 20
 
 
 FACTOR = """
@@ -383,9 +404,7 @@ import itertools, sys
 import numpy as np
 from catalog import ONE_OF_EACH, SOME
 from oracles.references import reference
-from ltr_objectives.kernels import _compiler
 
-assert _compiler.parts is None
 rng = np.random.default_rng(0)
 lists = [(rng.permutation(n) / 4.0, rng.integers(0, 2, n).astype(float)) for n in (2, 5, 9)]
 tried = [*itertools.chain(*SOME.values()), *ONE_OF_EACH]
@@ -400,19 +419,22 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
 """
 
 
-@pytest.mark.skipif(_compiler.parts is not None, reason="compiles for minutes: a job of its own has such a numba")
+@pytest.mark.release  # compiles for minutes
 @pytest.mark.parametrize("orders", [("forward", "backward"), ("backward", "forward")])
 def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
     for order in orders:
         run_code(IN_ORDER, order, NUMBA_CACHE_DIR=str(tmp_path))
 
 
-APART = """
-import numpy as np
-from catalog import EXAMPLES
-from ltr_objectives.kernels._jit import Kernel, inlined, kernel
+# the rules of _jit.py
 
-written = set()
+RULES = """
+import sys
+import numpy as np
+from catalog import EXAMPLES, METRICS
+from ltr_objectives.kernels._jit import Kernel
+
+running, written, made = [], set(), set()
 
 def arrays(value):
     if isinstance(value, np.ndarray):
@@ -420,31 +442,109 @@ def arrays(value):
     return [array for part in value for array in arrays(part)] if isinstance(value, tuple) else []
 
 def checked(kernel, *given):
-    function = kernel.py_func
-    if not kernel.targetoptions["fastmath"]:
-        return function(*given)
-    found = arrays(given)
+    name, found = kernel.py_func.__name__, arrays(given) if kernel.targetoptions["fastmath"] else []
     before = [array.tobytes() for array in found]
-    result = function(*given)
+    running.append(kernel)
+    result = kernel.py_func(*given)
+    running.pop()
+    if arrays(result):
+        made.add(kernel)
+        for one in (kernel, *running[-1:]):
+            assert one.targetoptions["_nrt"], f"{one.py_func.__name__} has arrays of {name} and is not allocating"
     for i, array in enumerate(found):
         if array.tobytes() != before[i]:
-            written.add(function.__name__)
+            written.add(kernel)
             others = found[:i] + found[i + 1 :]
-            assert not any(np.shares_memory(array, other) for other in others), function.__name__
+            assert not any(np.shares_memory(array, other) for other in others), name
     return result
 
 Kernel.__call__ = checked
+sizes = [int(size) for size in sys.argv[1:]]
 rng = np.random.default_rng(0)
-labels, scores = rng.integers(0, 2, 118), rng.normal(size=118)
+labels, scores = rng.integers(0, 2, sum(sizes)), rng.normal(size=sum(sizes))
 for examples in EXAMPLES.values():
     for objective in examples:
-        objective.gradient_hessian(scores, labels, [1, 3, 24, 90])
-print(len(written))
+        objective.gradient_hessian(scores, labels, sizes)
+for examples in METRICS.values():
+    examples[-1].per_query(scores, labels, sizes)
+print(len(written), len(made))
 """
 
 
-@pytest.mark.release
-def test_arrays_written_by_functions_that_reorder_sums_overlap_nothing_else():
-    """LLVM takes it that no array overlaps another, and does not check it. Python runs the same lines here."""
-    done = run_code(APART, PYTHONWARNINGS="ignore", NUMBA_DISABLE_JIT="1")  # whole numbers wrap around
-    assert int(done.stdout) > 10
+@pytest.mark.parametrize("sizes", [(1, 3), pytest.param((1, 3, 24, 90), marks=pytest.mark.release)], ids=str)
+def test_kernels_keep_what_the_compiler_does_not_check(sizes):
+    """Arrays overlap none that a reordered sum writes, and are returned only where references are counted.
+
+    Python runs the same lines here.
+    """
+    environment = {"PYTHONWARNINGS": "ignore", "NUMBA_DISABLE_JIT": "1"}  # whole numbers wrap around
+    written, made = map(int, run_code(RULES, *map(str, sizes), **environment).stdout.split())
+    assert written > 10
+    assert made > 10
+
+
+def test_a_function_that_makes_an_array_does_not_compile_without_its_mark():
+    def made():
+        return np.empty(3)[0] * 0.0
+
+    assert allocating(made)() == 0.0
+    with pytest.raises(numba.core.errors.NumbaError):
+        kernel(made)()
+
+
+def test_functions_that_reorder_sums_and_write_arrays_begin_by_stating_that_none_overlap():
+    writing = 0
+    for one in kernels():
+        [function] = ast.parse(textwrap.dedent(inspect.getsource(one.py_func))).body
+        inside = ast.walk(function) if one.targetoptions["fastmath"] else ()
+        if any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in inside):
+            writing += 1
+            assert "apart()" in map(ast.unparse, function.body[:2]), function.name
+    assert writing > 10
+
+
+def _add(x, out):
+    apart()
+    for i in range(len(x)):
+        out[i] += x[i]
+
+
+def test_stated_arrays_are_noalias_in_llvm():
+    def add(x, out):
+        for i in range(len(x)):
+            out[i] += x[i]
+
+    array = numba.float64[::1]
+    for function, stated in ((_add, True), (add, False)):
+        called = inlined(function).callee
+        called.compile((array, array))
+        ir = called.inspect_llvm((array, array)).replace("double*", "ptr").replace("i8*", "ptr")
+        [head] = [line for line in ir.splitlines() if line.startswith("define") and "%arg.out.0" in line]
+        pointers = [argument for argument in head.split(",") if "ptr" in argument and "%arg" in argument]
+        assert len(pointers) >= 2
+        assert [("noalias" in argument) == stated for argument in pointers].count(True) >= 2
+        assert ("memcheck" in ir) != stated  # a loop that begins by comparing addresses
+
+
+LEAKS = """
+import numpy as np
+from catalog import METRICS, OBJECTIVES
+from numba.core.runtime.nrt import rtsys
+
+rng = np.random.default_rng(0)
+labels, scores, sizes = rng.integers(0, 2, 36), rng.normal(size=36), [1, 3, 32]
+for repeat in range(2):
+    before = rtsys.get_allocation_stats()
+    for objective in OBJECTIVES.values():
+        objective.gradient_hessian(scores, labels, sizes)
+    for examples in METRICS.values():
+        examples[-1].per_query(scores, labels, sizes)
+    after = rtsys.get_allocation_stats()
+assert after.alloc - before.alloc > 100, "nothing was counted"
+assert after.alloc - before.alloc == after.free - before.free, (before, after)
+assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free, (before, after)
+"""
+
+
+def test_each_array_that_a_kernel_makes_is_freed_once():
+    run_code(LEAKS, PYTHONWARNINGS="ignore", NUMBA_NRT_STATS="1")

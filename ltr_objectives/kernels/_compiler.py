@@ -7,8 +7,8 @@ is read from the package, where an installation compiles it, and then from the u
 kept. Reading machine code runs it. So a file repeats its name, and the user's folder is read only if no other user can
 write there or exchange a folder above.
 
-With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
-numba. Other versions compile plainly, to the same results.
+A kernel that others call is compiled twice: for them, as a part of their machine code, and for Python if it is called
+from there. Only the latter has a wrapper and a file.
 """
 
 import contextlib
@@ -24,23 +24,25 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
+from llvmlite.ir import PointerType
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
-from numba.core.types import Array, BaseTuple, Boolean, NoneType, Number
+from numba.core.types import Array, BaseTuple, Boolean, NoneType, Number, none
+from numba.extending import lower_builtin, type_callable
 
 from ltr_objectives._files import private_folder, replacing, require_own, require_private, user_cache
 from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels._content import content_hash
+from ltr_objectives.kernels._jit import apart
 
 config: Any = numba.config
 REMEDY = (
     "set NUMBA_CACHE_DIR to a folder that you alone can write to, or, as the owner of the installation, run "
     "python -m ltr_objectives.warmup"
 )
-TESTED = "0.61", "0.68"  # versions of numba: the lowest supported, and the one that the tests install
 
 
 if hasattr(os, "register_at_fork"):  # a lock that another thread has stays locked in the child
@@ -52,11 +54,6 @@ if hasattr(os, "register_at_fork"):  # a lock that another thread has stays lock
 
 if logging.getLogger("numba").level == logging.NOTSET:  # else a root logger at DEBUG gets 10,000 lines a kernel
     logging.getLogger("numba").setLevel(logging.INFO)
-
-parts: Any = None
-if numba.__version__.rpartition(".")[0] in TESTED:
-    from ltr_objectives.kernels import _parts as parts
-
 
 HERE = content_hash(sys._getframe().f_code)  # of this module, which decides how kernels are compiled
 MODES = "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML"
@@ -153,11 +150,29 @@ def _loaded(folder: Path, name: str) -> Any:
     return pickle.loads(code)
 
 
+@type_callable(apart)
+def _type_apart(context: Any) -> Callable[[], Any]:
+    return lambda: none
+
+
+@lower_builtin(apart)  # type: ignore[untyped-decorator]
+def _mark_arguments(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    for argument in context.call_conv.get_arguments(builder.function):
+        if isinstance(argument.type, PointerType):
+            argument.add_attribute("noalias")
+    return context.get_dummy_value()
+
+
+def callee(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Return numba's kernel of ``function`` for calls from kernels."""
+    return numba.njit(no_cpython_wrapper=True, **options)(function)  # type: ignore[call-overload]  # not in its types
+
+
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return numba's kernel of ``function``; the machine code of the package's own kernels is cached."""
     if config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # numbers of NumPy warn, machine code does not
-    found: Any = numba.njit(**options)(function) if parts is None else parts.compiled(function, options)
+    found: Any = numba.njit(**options)(function)
     if function.__module__.startswith("ltr_objectives."):
         found._cache = MachineCode(function, options)
     return found

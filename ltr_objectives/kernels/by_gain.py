@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import Batch, Plan, pair_kernel, pairs_of_one
 from ltr_objectives.kernels.rankings import draws_of
 from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
@@ -82,7 +82,7 @@ def _plan(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
     return Plan(TOP_BATCH, m, stride)
 
 
-@kernel
+@allocating
 def _scratch(longest, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
     """Return scratch for lists of up to ``longest`` documents. If any list reads top ranks only, the longest does."""
     plan, draws = _plan(longest, layers, pairs, rng), draws_of(rng)
@@ -169,6 +169,7 @@ def _take_tops(terms: Terms, batch: Batch, r: Scratch):
 @inlined
 def _write(i, start, end, n, draws, r: Scratch):
     """Write the weights of the pairs of i with the slots ``start <= j < end``, summed over all draws."""
+    apart()
     weight, T, Ti, D, Di = r.weight[start:end], r.T[start:end], r.T[i], r.D[start:end], r.D[i]
     for j in range(len(weight)):
         weight[j] = Ti + T[j] + abs(Di - D[j])
@@ -183,6 +184,7 @@ def _write(i, start, end, n, draws, r: Scratch):
 @inlined
 def _write_by_tops(i, n, plan: Plan, r: Scratch):
     """Write the weights of the pairs of i with all n documents, summed over all draws."""
+    apart()
     weight, T, Ti = r.weight[:n], r.T[:n], r.T[i]
     for j in range(len(weight)):
         weight[j] = Ti + T[j]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import Batch, Plan, pair_kernel, pairs_of_one, pairs_of_run
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
@@ -37,7 +37,7 @@ class Scratch(NamedTuple):
     low_hes: np.ndarray
 
 
-@kernel
+@allocating
 def _scratch(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
     """Return scratch for lists of up to n documents."""
     return Scratch(
@@ -95,7 +95,7 @@ def _add_run(d, e, count, how: How, batch: Batch, r: Scratch):
     return run_of_changes(d, e, count, how, batch, r)
 
 
-@kernel
+@inlined_kernel
 def _swap_terms(n, terms: Terms, batch: Batch, pairs: Pairs, r: Scratch):
     """Write the terms of all swaps; return the number of first ranks whose pairs with lower ranks can have a weight."""
     scale, ranks = terms.scale[batch.q], min(pairs.truncation, n - 1)
@@ -126,7 +126,17 @@ def _add_ranks(ranks, n, by_run, terms: Terms, pairs: Pairs, how: How, batch: Ba
     return total
 
 
-@kernel
+@allocating
+def _add_sampled(n, top, total, how: How, batch: Batch, pairs: Pairs, rng: Rng, r: Scratch):
+    """Add the pairs that are drawn; return ``total`` plus the sum of |slope|."""
+    starts, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, rng, batch.q, batch.begin)
+    for k in range(len(weight)):
+        weighted = How(weight[k], how.cap, how.score_norm, how.divided, how.V)
+        total += _add_run(starts[0, k], starts[1, k], starts[2, k], weighted, batch, r)
+    return total
+
+
+@inlined_kernel
 def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, r: Scratch):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
     ranks, norm = _swap_terms(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
@@ -142,10 +152,7 @@ def _add_layer(n, terms: Terms, batch: Batch, s, pairs: Pairs, rng: Rng | None, 
             total += _add_run(0, distance, max(min(ranks, n - distance), 0), how, batch, r)
     if rng is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
         if sampled:
-            starts, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, rng, batch.q, batch.begin)
-            for k in range(len(weight)):
-                weighted = How(weight[k], how.cap, how.score_norm, how.divided, how.V)
-                total += _add_run(starts[0, k], starts[1, k], starts[2, k], weighted, batch, r)
+            total = _add_sampled(n, top, total, how, batch, pairs, rng, r)
     return total
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import allocating
 from ltr_objectives.kernels.sorting import descending_order
 
 
-@kernel
+@allocating
 def choose(scores, labels, most, order, chosen, sort):
     """Write at most ``most`` documents into ``chosen`` by descending score; return how many. ``order`` is scratch.
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined_kernel
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.plackett_luce import (
     REACH,
@@ -104,7 +104,7 @@ class Scratch(NamedTuple):
     mass_sort: Sorter
 
 
-@kernel
+@allocating
 def scratch_for(longest, how: Rewarded):
     """Return scratch for lists of up to ``longest`` documents."""
     rankings, ranks, sort = how.rng.draws, min(longest, len(how.theta)), sorter(longest)
@@ -185,7 +185,7 @@ def add_open(how: Rewarded, x: ByScore, mass, r: Scratch):
         x.hess[d] += curve
 
 
-@kernel
+@allocating
 def _add_narrow(key, n, how: Rewarded, x: ByScore, r: Scratch):
     """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
     rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
@@ -214,7 +214,7 @@ def add_beyond(how: Rewarded, s, x: ByScore, placed: Placed, weight, unit, sums)
     open_all(placed)
 
 
-@kernel
+@allocating
 def _add_wide(key, n, how: Rewarded, x: ByScore, r: Scratch):
     """As ``_add_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
     rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
@@ -229,7 +229,9 @@ def _add_wide(key, n, how: Rewarded, x: ByScore, r: Scratch):
 def _plrank(one: OneList, how: Rewarded, r: Scratch) -> None:
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     n, reward, x = len(one.s), how.reward[one.first : one.last], r.x
-    low, high = reward.min(), reward.max()
+    low, high = reward[0], reward[0]
+    for value in reward:
+        low, high = min(low, value), max(high, value)
     if n < 2 or how.scale[one.q] == 0.0 or low == high:
         return
     # scores in descending order, and rewards between 0 and 1 beside them

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
 from ltr_objectives.kernels.sorting import longest_list
 
 
@@ -37,7 +37,7 @@ def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
         a, b = ptr[q], ptr[q + 1]
         loss(OneList(q, a, b, s[a:b], out.grad[a:b], out.hess[a:b]), data, arrays)
 
-    @kernel
+    @allocating
     def lists(first, last, ptr, s, data, out):
         arrays = scratch(longest_list(ptr, first, last), data)
         for q in range(first, last):

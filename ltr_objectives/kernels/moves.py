@@ -27,7 +27,7 @@ need it, because one that certainly satisfies the user hides all that follow.
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import allocating, kernel
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, needs_restart
 
 
@@ -76,7 +76,7 @@ def restart_moves(g, w, scale, T_i, i, n, W):
     return n
 
 
-@kernel
+@allocating
 def move_matrix(kind, g, w, scale, out):
     """Write into ``out[i, e]`` the change when the document at rank i moves to rank e, for one list in rank order."""
     n = len(g)

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import draw_ranking, draws_of, noise_of, ranking_scratch
 from ltr_objectives.kernels.records import Out, Pairs, Rng
@@ -107,6 +107,7 @@ def pairs_of_one(weight: Any, better: int = 0) -> Any:
     @inlined
     def narrow_one(i, a, b, how, r):
         """Add the logistic pairs by the exponentials of their documents."""
+        apart()
         d, down, curve, total = np.uint64(i), 0.0, 0.0, 0.0
         for j in range(np.uint64(a), np.uint64(b)):  # unsigned: numba checks whether signed indices are negative
             m = weight(d, j, how, r)
@@ -143,6 +144,7 @@ def pairs_of_run(weight: Any) -> Any:
     @inlined
     def narrow_run(a, b, count, how, r):
         """Add the logistic pairs by the exponentials of their documents."""
+        apart()
         total = 0.0
         for k in range(np.uint64(count)):
             d, e = np.uint64(a) + np.uint64(k), np.uint64(b) + np.uint64(k)
@@ -211,7 +213,7 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
             total += loop(batch, at, layers, pairs, rng, r, out)
         _scale(out.grad[a : a + n], out.hess[a : a + n], total, pairs, rng)
 
-    @kernel
+    @allocating
     def pair_gradients(first, last, ptr, s, layers, pairs: Pairs, rng: Rng | None, out: Out):
         """Add the pairs of each list that has some."""
         longest = longest_list(ptr, first, last)

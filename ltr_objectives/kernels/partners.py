@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import allocating, kernel
 from ltr_objectives.kernels.rng import mix, stream, uniform
 
 OWN = np.uint64(0x9A27E25)  # separates these random numbers from those of the noise
@@ -29,7 +29,7 @@ def is_sampled(n, top, partners):
     return partners < min(top, n - 1)
 
 
-@kernel
+@allocating
 def runs(n, top, partners, close, rng, q, draw):
     """Return the first ranks d and e, the length and the weight of each run, for one draw of query q."""
     key = mix(stream(rng.seed, rng.iteration, np.uint64(q)) + OWN + np.uint64(draw))

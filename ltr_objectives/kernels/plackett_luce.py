@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
 from ltr_objectives.kernels.rng import uniform
 
 WIDEST = 300.0  # masses are squared and divided by squares: exp(-600) is far from underflow
@@ -61,20 +61,20 @@ class Table(NamedTuple):
     scale: float
 
 
-@kernel
+@allocating
 def placed_space(ranks, longest):
     """Return space for rankings of up to ``ranks`` ranks of lists of up to ``longest`` documents."""
     return Placed(np.empty(ranks), np.empty(ranks, np.uint64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
                   np.empty(ranks + 1), np.ones(longest, np.bool_))  # fmt: skip
 
 
-@kernel
+@allocating
 def first_ranks(p: Placed, ranks):
     """Return the part of the space that ``ranks`` ranks need."""
     return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.open_)
 
 
-@kernel
+@allocating
 def table_of(s):
     """Return the table of a list of descending scores."""
     n, buckets = len(s), BUCKETS * len(s)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import LOGISTIC_NOISE, NO_NOISE, add_noise, stream, times_logistic
@@ -26,7 +26,7 @@ class Noise(NamedTuple):
     multiplies: bool  # ``odds``; else it is added to the scores
 
 
-@kernel
+@allocating
 def ranking_scratch(longest):
     """Return scratch for lists of up to ``longest`` documents."""
     return Scratch(np.empty(longest), np.empty(longest), sorter(longest))
@@ -52,7 +52,7 @@ def noise_of(x, added, rng: Rng | None, q, scratch: Scratch):
     return Noise(stream(rng.seed, rng.iteration, np.uint64(q)), multiplies)
 
 
-@kernel
+@inlined_kernel
 def draw_ranking(x, top, others, rng: Rng | None, noise: Noise, draw, order, scratch: Scratch):
     """Sort at least the first ``top`` ranks of one draw into ``order``.
 

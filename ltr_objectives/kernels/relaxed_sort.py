@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
 from ltr_objectives.kernels.lists import OneList, each_list
@@ -97,7 +97,7 @@ class Scratch(NamedTuple):
     grad: np.ndarray
 
 
-@kernel
+@allocating
 def _scratch(longest, how: Relaxed):
     """Return scratch for lists of up to ``longest`` documents."""
     n, rounds = min(longest, how.most), how.rounds + 1
@@ -114,6 +114,7 @@ def _scratch(longest, how: Relaxed):
 @inlined
 def _dots(matrix: Matrix, n, i, v, out):
     """Write the products of ROWS rows, from row i on, with ``v``."""
+    apart()
     a, b = matrix.lo[i], matrix.hi[i]
     r0 = matrix.K[i * n + a : i * n + b]
     r1 = matrix.K[(i + 1) * n + a : (i + 1) * n + b]
@@ -132,6 +133,7 @@ def _dots(matrix: Matrix, n, i, v, out):
 @inlined
 def _add_rows(matrix: Matrix, n, i, f, x, y):
     """Add ROWS rows, from row i on, to ``x`` with the factors ``f``, and to ``y`` with the factors ``rho f``."""
+    apart()
     a, b = matrix.lo[i], matrix.hi[i]
     r0 = matrix.K[i * n + a : i * n + b]
     r1 = matrix.K[(i + 1) * n + a : (i + 1) * n + b]
@@ -177,7 +179,9 @@ def _relaxed_sort(s, tau, matrix: Matrix):
         lo[i], hi[i] = _fill_row(s, i, tau, K[i * n : (i + 1) * n])
     for i in range(0, n, ROWS):
         last = min(i + ROWS, n)
-        a, b = lo[i:last].min(), hi[i:last].max()
+        a, b = lo[i], hi[i]
+        for k in range(i + 1, last):
+            a, b = min(a, lo[k]), max(b, hi[k])
         for k in range(i, i + ROWS):
             K[k * n + a : k * n + (lo[k] if k < n else b)] = 0.0
             K[k * n + (hi[k] if k < n else b) : k * n + b] = 0.0

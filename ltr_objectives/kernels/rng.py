@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import apart, inlined, kernel
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -75,6 +75,7 @@ def times_logistic(E, key, start, out):
     E u / (1 - u) sorts like its logarithm, s / scale + log(u / (1 - u)). The random numbers are those of
     :func:`add_noise`.
     """
+    apart()
     for i in range(len(E)):
         u = uniform(key, start + np.uint64(i))
         out[i] = E[i] * u / (1.0 - u)

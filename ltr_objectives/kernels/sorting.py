@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 
 RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
 SHORT = 192  # the longest list to compare; from here on buckets are faster
@@ -39,7 +39,7 @@ class Sorter(NamedTuple):
     taken: np.ndarray  # and their documents
 
 
-@kernel
+@allocating
 def sorter(n):
     """Return scratch to sort lists of up to ``n`` documents."""
     return Sorter(
@@ -149,6 +149,7 @@ def _distribute(s, order, r: Sorter):
 @inlined
 def _count_larger(x, blocks, count):
     """Write how many of the ``x`` are larger than each, for whole blocks of them."""
+    apart()
     for i in range(blocks * BLOCK):
         count[i] = 0
     for j in range(0, blocks * BLOCK, BLOCK):
@@ -158,7 +159,7 @@ def _count_larger(x, blocks, count):
             count[i] = count[i] + (a > v) + (b > v) + (c > v) + (d > v) + (e > v) + (f > v) + (g > v) + (h > v)
 
 
-@kernel
+@inlined_kernel
 def _compare(s, order, r: Sorter):
     """Sort ``s`` by comparing all pairs in float32."""
     n, key, x, rank, blocks = len(s), r.key, r.rounded, r.counts, (len(s) + BLOCK - 1) // BLOCK
@@ -272,7 +273,7 @@ def all_equal(x):
     return others == 0
 
 
-@kernel
+@allocating
 def sort_lists(first, last, ptr, values, order):
     """Write the stable order of the descending ``values`` of each list, counted from its first row."""
     longest = longest_list(ptr, first, last)

@@ -27,7 +27,7 @@ user hides all that follow.
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import allocating, kernel
 
 LINEAR, CASCADE, AVERAGE = range(3)
 UPPER = 3  # classic YetiRank: |g_d - g_e| w_d, with the discount of the upper rank alone
@@ -162,7 +162,7 @@ def restart_swaps(g, w, d, n, U, V_d):
         t *= 1.0 - g[e]
 
 
-@kernel
+@allocating
 def swap_matrix(kind, g, w, scale, out):
     """Write all signed changes of one list in rank order into ``out[d, e]``, d < e; the rest of ``out`` is kept."""
     n = len(g)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.sorting import Sorter, descending_order, head_order, longest_list, sort_descending, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, discounted
@@ -124,7 +124,7 @@ def _scaled(value, scale):
     return value / whole if scale == 1.0 / whole else value * scale
 
 
-@kernel
+@allocating
 def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
     """Write the value of each query ``first <= q < last``."""
     longest, w = longest_list(ptr, first, last), terms.discount
@@ -157,7 +157,7 @@ def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
         out[q] = terms.offset[q] + _scaled(value, terms.scale[q])
 
 
-@kernel
+@allocating
 def best_terms(first, last, ptr, values, by_label, discount, terms):
     """Write the terms of the largest sums of the queries ``first <= q < last``, by query and rank."""
     longest = longest_list(ptr, first, last)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.records import Terms
@@ -181,6 +181,7 @@ class ApproxMAP(_Approx, text="approxmap"):
 @inlined
 def _narrow_chances(E_i, E, p, rest):
     """Write the chance that each j beats i and the chance that it does not, from one exponential a document."""
+    apart()
     for j in range(len(E)):
         inverse = 1.0 / (E_i + E[j])
         p[j] = E[j] * inverse
@@ -224,6 +225,7 @@ def _slope_by_chance(kind, scale, g_i, above, relevant):
 @inlined
 def _add_pairs(c, r, alpha, p, rest, g, lam, hes):
     """Add pairs of weight ``c``, less ``r`` if j is relevant; return the sums for document i."""
+    apart()
     down, curve = 0.0, 0.0
     for j in range(len(p)):
         t = alpha * (c - (r if g[j] > 0.0 else 0.0)) * p[j] * rest[j]
@@ -262,7 +264,7 @@ class Scratch(NamedTuple):
     rest: np.ndarray
 
 
-@kernel
+@allocating
 def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
     return Scratch(np.empty(longest), np.empty(longest), np.empty(longest))

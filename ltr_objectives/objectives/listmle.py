@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import Check, one_of
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.sorting import all_equal
 from ltr_objectives.objectives.base import Facts, Objective
@@ -141,7 +141,7 @@ class Scratch(NamedTuple):
     S: np.ndarray
 
 
-@kernel
+@allocating
 def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
     return Scratch(np.empty(longest, np.int64), np.empty(longest), np.empty(longest), np.empty(longest))

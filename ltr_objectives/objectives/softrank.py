@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.records import Terms
@@ -115,6 +115,7 @@ class SoftRank(GainObjective, text="softrank"):
 @inlined
 def _multiply(product, miss, p):
     """Multiply each product by its factor for a document that is ahead with the chance ``p``."""
+    apart()
     for m in range(len(miss)):
         product[m] *= 1.0 - miss[m] * p
 
@@ -138,7 +139,7 @@ class Scratch(NamedTuple):
     product: np.ndarray
 
 
-@kernel
+@allocating
 def _scratch(longest, soft):
     """Return scratch for lists of up to ``longest`` documents."""
     return Scratch(sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64),

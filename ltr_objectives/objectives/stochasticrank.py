@@ -38,7 +38,7 @@ import numpy as np
 
 from ltr_objectives.checks import Check, check_not_negative, check_positive, one_of
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.moves import move_terms, restart_moves
 from ltr_objectives.kernels.records import Rng, Terms
@@ -225,7 +225,7 @@ def _first_at_most(x, limit, first, last):
     return first
 
 
-@kernel
+@allocating
 def scratch_for(n, smooth):
     """Return scratch for lists of up to ``n`` documents."""
     return Scratch(np.empty(n), np.empty(n), sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n),

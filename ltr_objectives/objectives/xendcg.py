@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import Check, check_choice, check_integer, one_of
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import stream, uniform
@@ -108,6 +108,7 @@ class XENDCG(Objective, text="xendcg"):
 @inlined
 def _lowered(y, key, random, unit, part):
     """Write phi over the largest gain, with u = 1/2 unless ``random``; return the sum."""
+    apart()
     result = 0.0
     for i in range(len(part)):
         u = uniform(key, np.uint64(i)) if random else 0.5
@@ -119,6 +120,7 @@ def _lowered(y, key, random, unit, part):
 @inlined
 def _first_term(rho, scale, inverse, part, g, h):
     """Write the first term and the Hessian, and the term over 1 - rho into ``part``; return the sum of those."""
+    apart()
     result = 0.0
     for i in range(len(g)):
         g[i] = rho[i] - part[i] * scale
@@ -131,6 +133,7 @@ def _first_term(rho, scale, inverse, part, g, h):
 @inlined
 def _next_term(rho, others, share, first, inverse, part, g):
     """Add the next term to ``g``; the rest is as in ``_first_term``."""
+    apart()
     result = 0.0
     for i in range(len(g)):
         term = rho[i] * (others - part[i]) + share[i] * first
@@ -149,7 +152,7 @@ class Scratch(NamedTuple):
     inverse: np.ndarray
 
 
-@kernel
+@allocating
 def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
     return Scratch(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
