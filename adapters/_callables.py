@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
+from ltr_objectives.diagnostics import warn_if_goals_agree, warn_if_long, warn_if_useless
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
@@ -164,6 +164,7 @@ class ObjectiveCallable(OfLibrary):
         if run.first:
             refuse_unread(self.library, params or {})
             warn_if_long(self.objective, queries)
+            warn_if_goals_agree(self.objective, queries, n_threads)
         s = queries.check_scores(to_numpy(scores, "scores").reshape(-1), n_threads)
         iteration = run.iteration(s, queries, n_threads, new_tree) if self.objective.facts.random else 0
         grad, hess = self.objective.compute(

@@ -1,6 +1,7 @@
 """Why a ranking does not improve: which queries have zero gradient, and how large the other gradients are."""
 
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,28 @@ def warn_if_useless(
             f"{without.sum()} of {len(queries)} queries have zero gradient ({reasons}); "
             f"ltr_objectives.report({str(inner)!r}, scores, labels, group) lists them"
         )
+
+
+def warn_if_goals_agree(objective: Objective, queries: Queries, n_threads: int | None = None) -> None:
+    """Warn if the labels of two goals give two parts of a sum one direction of the gradient."""
+    members = [part for part in objective.members if part.factor > 0] if isinstance(objective, Composite) else []
+    for part in members:
+        part.on(queries, lambda inner, own: warn_if_goals_agree(inner, own, n_threads))
+    if len({part.goal for part in members}) < 2:
+        return
+    scores = np.cos(np.arange(queries.rows))
+
+    def direction(inner: Objective, own: Queries) -> np.ndarray:
+        grad, _ = inner.compute(own, scores, n_threads=n_threads)
+        return grad / (np.abs(grad).max() or 1.0)  # its squares are finite
+
+    for (one, g), (other, h) in combinations([(part, part.on(queries, direction)) for part in members], 2):
+        if one.goal != other.goal and g @ h > (1 - 1e-9) * np.linalg.norm(g) * np.linalg.norm(h):
+            warn(
+                f"labels[{other.goal or one.goal!r}] order and weigh every query as other labels do, so that "
+                f"{one.objective} and {other.objective} have one gradient; leave one out. If they are amounts, NDCG "
+                "divides them by the best of the query: take 'dcg(gain_type=linear)'"
+            )
 
 
 def warn_if_long(objective: Objective, queries: Queries) -> None:

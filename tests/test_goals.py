@@ -9,6 +9,7 @@ from catalog import KINDS, OBJECTIVES, ONE_OF_EACH
 from ltr_objectives import (
     Langevin,
     LTRError,
+    LTRWarning,
     Mixture,
     Queries,
     Subsample,
@@ -17,6 +18,7 @@ from ltr_objectives import (
     get_objective,
 )
 from ltr_objectives import report as report_of
+from ltr_objectives.diagnostics import warn_if_goals_agree
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
 
@@ -120,6 +122,18 @@ def test_clicks_are_those_of_the_first_labels(scores, rng):
         assert close(both.gradient_hessian(scores, clicks, SIZES, **how), expected)
         with pytest.raises(LTRError, match="does not take propensity"):
             get_objective("lambdamart[revenue]").gradient_hessian(scores, labels, SIZES, **how)
+
+
+@everywhere
+def test_goals_agree_if_their_labels_are_equal(objective, rng):
+    """In wrappers and sums of sums too."""
+    labels, _ = two_goals(objective, rng)
+    both = Mixture([objective, objective], [0.5, 2], labels=[None, "revenue"])
+    for outer in (both, UnitHessian(both), Mixture(["ranknet", both])):
+        warn_if_goals_agree(outer, Queries(labels, SIZES))
+        with pytest.warns(LTRWarning, match=r"labels\['revenue'\]"):
+            warn_if_goals_agree(outer, Queries({**labels, "revenue": labels["relevance"].copy()}, SIZES))
+    warn_if_goals_agree(Mixture([objective, objective]), Queries(labels, SIZES))  # of one goal
 
 
 def test_goals_that_disagree_do_not_cancel():

@@ -1,6 +1,7 @@
 """Weights, goals, propensities and positions reach the gradient in all libraries; scores start at the mean label."""
 
 import pickle
+import warnings
 
 import lightgbm as lgb
 import numpy as np
@@ -198,6 +199,22 @@ def test_goals_of_equal_data_sets_are_told_apart_by_their_names(make, metric_of)
     for wrong in ({"a": u}, u):
         with pytest.raises(LTRError, match="goals of each data set"):
             metric_of("ndcg[a]", labels=wrong)
+
+
+@libraries
+def test_goals_whose_labels_do_the_same_are_warned_of(library, rng):
+    """With one order a query, NDCG divides its amount away."""
+    y, price = np.zeros((2, 40, 5))
+    y[:, 0], price[:, 0] = 1, rng.uniform(1, 100, 40)
+    order = np.argsort(rng.random((40, 5)), axis=1)
+    y, price = (np.take_along_axis(each, order, axis=1).ravel() for each in (y, price))
+    given = {"group": np.full(40, 5), "labels": {"revenue": price}}
+    for money, agree in (("ndcg(gain_type=linear)", True), ("dcg(gain_type=linear)", False)):
+        model = ranker(library, None, eval_metric=f"ndcg@10 + 0.3*{money}@10[revenue]")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(rng.normal(size=(200, 4)), y, **given)
+        assert ["labels['revenue']" in str(warning.message) for warning in caught] == [True] * agree
 
 
 @libraries
