@@ -63,6 +63,7 @@ def test_one_list_compares_objectives_on_the_same_data(tmp_path):
     assert len({r["map"] for r in results}) == len(results)
 
 
+@pytest.mark.release
 @pytest.mark.filterwarnings("ignore:.* of 200 queries have zero gradient")
 def test_money_compares_what_is_trained_on_the_same_sessions(tmp_path):
     run("money", "--train", 200, "--test", 300, "--out", tmp_path)
