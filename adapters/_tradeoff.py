@@ -158,8 +158,9 @@ def tradeoff(
         bounds = {first: (1.0 - loss) * values[0]}
         rankers[f"may lose {100 * loss:g}%"] = trained(eval_metric=[second, first], bounds=bounds)
     parts, goals = zip(*(flat(objective_for(metric, train.queries)) for metric in metrics), strict=True)
+    reached = [sum_of({metric: 1.0}).mean(part.queries, scores, n_threads=n_threads) for metric in metrics]
     for weight in factors:
-        both = sum_of({first: 1.0 / values[0], second: weight / values[1]})
+        both = sum_of({first: 1.0 / reached[0], second: weight / reached[1]})
         objective = Mixture(parts, [1.0, weight], labels=goals)
         rankers[f"weight {weight:g}"] = trained(objective=objective, eval_metric=[both, first, second])
     return compared(rankers, metrics, part, n_threads)

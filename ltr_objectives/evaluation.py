@@ -120,12 +120,19 @@ def evaluate(
         )  # below all others
     s = queries.check_scores(scores, n_threads).values
 
+    def kept_of(goal: str | None) -> np.ndarray:
+        return judged.get(goal, next(iter(judged.values())))
+
+    def judged_of(goal: str | None) -> Queries:
+        own = queries.of(goal)
+        return own._condensed(kept_of(goal))[0] if judged else own
+
     def value(m: Metric) -> Any:
         if isinstance(m, WeightedSum):
-            return m.of_parts(value)
+            return m.of_parts(value, judged_of)
         if not judged:
             return (m.values if per_query else m.mean)(queries, s, n_threads=n_threads)
-        kept = judged.get(m.goal, next(iter(judged.values())))
+        kept = kept_of(m.goal)
         part, of = queries.of(m.goal)._condensed(kept)
         m = replace(m, goal=None)
         if found is not None:

@@ -213,6 +213,11 @@ def test_metrics_and_sizes_are_those_of_one_process(client, metric):
     assert found == pytest.approx(evaluate(metric, X[:, 0], Y, qid=QID, weight=by_row), abs=1e-12)
 
 
+def test_sums_with_a_metric_without_a_maximum_are_refused(client):
+    with pytest.raises(LTRError, match="dcg@5 has no maximum"):
+        dask_evaluate("mrr + 0.1*dcg@5", *in_dask(X[:, 0], Y, QID))
+
+
 def test_a_partition_may_have_weights_of_0_only(client):
     weight = np.repeat(np.arange(len(SIZES)) >= 3, SIZES) * 2.0  # the first that is not empty
     for metric in ("ndcg@5", "map(empty=skip)"):

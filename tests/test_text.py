@@ -122,8 +122,8 @@ def test_text_of_sums_of_metrics():
     for text, parts, weights in (
         ("ndcg@10 + 0.3*ndcg@10[sold]", ("ndcg@10", "ndcg@10[sold]"), (1, 0.3)),
         (" MAP(threshold=1) + 1e+1 * mrr@2", ("map(threshold=1)", "mrr@2"), (1, 10)),
-        ("0.5*dcg(gain_type=(0,1e+3,2e+3,3e+3))+2*map[sold]+mrr",
-         ("dcg(gain_type=(0,1000,2000,3000))", "map[sold]", "mrr"), (0.5, 2, 1)),
+        ("0.5*ndcg(gain_type=(0,1e+3,2e+3,3e+3))+2*map[sold]+mrr",
+         ("ndcg(gain_type=(0,1000,2000,3000))", "map[sold]", "mrr"), (0.5, 2, 1)),
     ):  # fmt: skip
         metric = get_metric(text)
         assert get_metric(str(metric)) == metric == pickle.loads(pickle.dumps(metric))
@@ -208,6 +208,28 @@ def test_a_query_counts_by_its_amount_if_the_metric_is_not_normalised_by_query(m
     assert grad.any()
     for found in (grad, hess):
         np.testing.assert_allclose(found[4:], 4 * found[:4], rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", BY_AMOUNT, ids=repr)
+def test_a_metric_without_a_maximum_counts_in_a_sum_as_a_share_of_its_best_value(metric, rng):
+    scores, relevance, sold = rng.normal(size=60), rng.integers(0, 4, 60).astype(float), rng.integers(0, 4, 60) * 1.0
+    sizes, weight = np.full(6, 10), rng.uniform(0.5, 2, 6)
+    mixed = WeightedSum(parts=(NDCG(), metric._with(goal="sold")), weights=(1.0, 0.5))
+
+    def expected(rows, sizes, weight):
+        own, best = (evaluate(metric, s, sold[rows], sizes, weight) for s in (scores[rows], metric.gain(sold)[rows]))
+        return evaluate("ndcg", scores[rows], relevance[rows], sizes, weight) + 0.5 * own / best
+
+    value = evaluate(mixed, scores, {"relevance": relevance, "sold": sold}, sizes, weight)
+    assert value == pytest.approx(expected(slice(None), sizes, weight), rel=1e-12)
+    by_query = evaluate(mixed, scores, {"relevance": relevance, "sold": sold}, sizes, weight, per_query=True)
+    assert np.average(by_query, weights=weight) == pytest.approx(value, rel=1e-12)
+    nobody = np.where(np.arange(60) < 15, np.nan, 0)  # judged the first query, and half of the second
+    judged = {"relevance": relevance + nobody, "sold": sold + nobody}
+    value = evaluate(mixed, scores, judged, sizes, weight, unjudged="drop")
+    assert value == pytest.approx(expected(slice(15, None), np.array([5, 10, 10, 10, 10]), weight[1:]), rel=1e-12)
+    nothing = {"relevance": relevance, "sold": np.zeros(60)}
+    assert evaluate(mixed, scores, nothing, sizes) == pytest.approx(evaluate("ndcg", scores, relevance, sizes))
 
 
 def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():

@@ -62,6 +62,7 @@ def test_each_line_is_a_training_by_hand_compared_with_the_first(library):
     check_lines(found, (NDCG, MONEY))
     alone, bounded, weighted = (each.predict(VALI.X) for each in found.rankers.values())
     best, money = evaluate([NDCG, MONEY], alone, BOTH, qid=VALI.qid).values()
+    most = evaluate(MONEY, revenue(VALI), BOTH, qid=VALI.qid)  # which is 1 in a sum
     patient = {"early_stopping_rounds": 100}
     by_hand = {
         "alone": ranker(library, NDCG).fit(
@@ -69,7 +70,7 @@ def test_each_line_is_a_training_by_hand_compared_with_the_first(library):
         ),
         "bounded": ranker(library, MONEY, bounds={NDCG: 0.98 * best}).fit(**DATA),
         "weighted": ranker(
-            library, f"{1 / best}*{NDCG} + {0.3 / money}*{MONEY}",
+            library, f"{1 / best}*{NDCG} + {0.3 * most / money}*{MONEY}",
             objective=f"yetiloss:ndcg + 0.3*yetiloss:{MONEY.replace('[revenue]', '')}[revenue]",
         ).fit(**DATA, **patient),
     }  # fmt: skip

@@ -234,6 +234,18 @@ class Metric(Extensible, abc.ABC):
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, self.weight_by_query(queries)))
 
+    def unit(self, queries: Queries | None) -> float:
+        """Return the mean that counts as 1 in a sum of metrics: 1, or without a maximum the best of these queries."""
+        if self.maximum is not None:
+            return 1.0
+        if queries is None:
+            raise LTRError(
+                f"{self} has no maximum and counts in a sum as a share of its best value, which several workers do not "
+                "compute; name it alone"
+            )
+        gain = np.sum([terms.gain for terms in self.layers(queries)], axis=0)
+        return queries.once(("unit", self), lambda: self.mean(queries, gain)) or 1.0
+
     def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
         """Return True if the best and the worst order of the documents have the same value."""
         queries = queries.of(self.goal)

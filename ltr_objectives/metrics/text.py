@@ -22,7 +22,8 @@ ONLY_EVALUATED = "first", "mae", "rmse"  # by metrics.only_evaluated
 class WeightedSum(Metric):
     """A sum of metrics with weights, each on the labels of its goal; read from text such as "ndcg@10 + 0.3*map[sold]".
 
-    The mean is the sum of the means, each over the queries and with the weights of its metric.
+    The mean is the sum of the means, each over the queries and with the weights of its metric. A metric without a
+    maximum, such as DCG, counts as a share of its best possible mean, so that its weight does not depend on its unit.
     """
 
     parts: tuple[Metric, ...] = ()
@@ -41,9 +42,10 @@ class WeightedSum(Metric):
     def goals(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(goal for part in self.parts for goal in part.goals))
 
-    def of_parts(self, value: Callable[[Metric], Any]) -> Any:
-        """Return the weighted sum of the ``value`` of each part."""
-        return sum(weight * value(part) for weight, part in zip(self.weights, self.parts, strict=True))
+    def of_parts(self, value: Callable[[Metric], Any], of: Callable[[str | None], Queries] | None = None) -> Any:
+        """Return the weighted sum of the ``value`` of each part in its unit on the queries ``of`` its goal."""
+        parts = zip(self.weights, self.parts, strict=True)
+        return sum(weight * value(part) / part._with(goal=None).unit(of and of(part.goal)) for weight, part in parts)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         raise NotImplementedError(f"{self.name} has no gains")
@@ -52,16 +54,16 @@ class WeightedSum(Metric):
         return self.gain(ranks)  # raises
 
     def reference(self, labels: np.ndarray) -> float:
-        return float(self.of_parts(lambda part: part.reference(labels)))
+        return float(self.gain(labels)[0])  # raises
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         return tuple(terms for part in self.parts for terms in part.layers(queries))
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Any:
-        return self.of_parts(lambda part: part.values(queries, scores, n_threads=n_threads))
+        return self.of_parts(lambda part: part.values(queries, scores, n_threads=n_threads), queries.of)
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        return float(self.of_parts(lambda part: part.mean(queries, scores, n_threads=n_threads)))
+        return float(self.of_parts(lambda part: part.mean(queries, scores, n_threads=n_threads), queries.of))
 
     def with_convention(self, library: str) -> Metric:
         return replace(self, parts=tuple(part.with_convention(library) for part in self.parts))

@@ -36,13 +36,13 @@ class Lists(NamedTuple):
         0.5
         """
         if isinstance(metric, WeightedSum):
-            return np.asarray(metric.of_parts(self.values))
+            return np.asarray(metric.of_parts(self.values, self.queries.of))
         return metric.values(self._of(metric), self.scores)
 
     def mean(self, metric: Metric) -> float:
         """Return the mean over queries, or over rows of errors by row."""
         if isinstance(metric, WeightedSum):
-            return float(metric.of_parts(self.mean))
+            return float(metric.of_parts(self.mean, self.queries.of))
         return metric.mean(self._of(metric), self.scores)
 
     def _of(self, metric: Metric) -> Queries:
