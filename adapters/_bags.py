@@ -1,5 +1,7 @@
 """Bags: models trained on resampled queries, merged into one model of the library."""
 
+from __future__ import annotations
+
 import inspect
 import re
 from collections.abc import Mapping

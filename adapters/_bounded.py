@@ -1,5 +1,7 @@
 """Bounds in trainings by the libraries' own functions: an objective and a metric that share the multipliers."""
 
+from __future__ import annotations
+
 import copy
 import threading
 import weakref
@@ -45,7 +47,7 @@ class Shared:
         self.of_thread = threading.local()  # the training of CatBoost, which shows metrics no model
         self.last: Made | None = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Shared":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Shared:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

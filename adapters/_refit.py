@@ -1,5 +1,7 @@
 """Refit: the trees of a model, with leaf values that follow the objective on other data."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

@@ -1,5 +1,7 @@
 """The trade-off of two metrics: trainings with several bounds or weights, and what each gains and costs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -221,11 +223,11 @@ class TradeoffDisplay:
         self.tradeoff = tradeoff
 
     @classmethod
-    def from_tradeoff(cls, tradeoff: Tradeoff, ax: Any = None) -> "TradeoffDisplay":
+    def from_tradeoff(cls, tradeoff: Tradeoff, ax: Any = None) -> TradeoffDisplay:
         """Draw a trade-off, and return the display."""
         return cls(tradeoff).plot(ax)
 
-    def plot(self, ax: Any = None) -> "TradeoffDisplay":
+    def plot(self, ax: Any = None) -> TradeoffDisplay:
         """Draw on the axes ``ax``, by default on those of a new figure, and return the display."""
         if ax is None:
             from matplotlib import pyplot

@@ -1,5 +1,7 @@
 """Why a ranking does not improve: which queries have zero gradient, and how large the other gradients are."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any

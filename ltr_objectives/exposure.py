@@ -1,5 +1,7 @@
 """Expected exposure: how a ranker, perhaps a random one, shares attention among documents and their owners."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,5 +1,7 @@
 """Beyond accuracy: which items the first documents of all queries show, how familiar and how alike they are."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

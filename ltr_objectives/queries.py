@@ -1,5 +1,7 @@
 """The validated queries of a data set: labels, groups, weights, propensities, and what is computed from them."""
 
+from __future__ import annotations
+
 import copy
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sized
@@ -311,7 +313,7 @@ class Queries:
                     f"it by .loc[{first}], or if it is right as it is, pass it by .to_numpy()"
                 )
 
-    def of(self, goal: str | None) -> "Queries":
+    def of(self, goal: str | None) -> Queries:
         """Return these queries with the labels of a goal, without propensities and positions; for None, themselves.
 
         >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).of("revenue").labels
@@ -328,7 +330,7 @@ class Queries:
         labels = self.goals[goal]
         return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
 
-    def with_labels(self, labels: np.ndarray) -> "Queries":
+    def with_labels(self, labels: np.ndarray) -> Queries:
         """Return a copy with other labels, finite float64, and without propensities and positions."""
         check_rows("labels", labels, self.rows)
         if labels.flags.writeable:
@@ -361,7 +363,7 @@ class Queries:
         run(sort_lists, self.ptr, (self.ptr, self.labels, order), n_threads=1)
         return order
 
-    def _condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
+    def _condensed(self, kept: np.ndarray) -> tuple[Queries, np.ndarray]:
         """Return the queries with the rows ``kept`` and these labels alone, and the old number of each query.
 
         >>> queries, old = Queries([1, 0, 2], group=[1, 2])._condensed(np.array([False, True, True]))

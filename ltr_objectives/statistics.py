@@ -6,6 +6,8 @@ If queries have shares :math:`w_q` of the sum of weights, the mean of difference
 freedom. For equal weights all three are the usual ones.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Runs and judgements as dictionaries, which ir_measures, pytrec_eval and ranx read."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
