@@ -187,6 +187,8 @@ def test_a_wrong_type_gives_finite_numbers_or_our_error(name):
     call, arguments = FUNCTIONS[name]
     assert np.isfinite(numbers(call(**arguments))).all()
     for argument, value in itertools.product(arguments, WRONG):
+        if argument == "metric" and value is len and name in ("evaluate", "compare_scores"):
+            continue  # they call it, and the errors of a function keep their traceback
         with contextlib.suppress(LTRError):
             assert np.isfinite(numbers(call(**{**arguments, argument: value}))).all(), (argument, value)
 
