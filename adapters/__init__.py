@@ -5,6 +5,7 @@ A library is imported with its estimator, or when a callable for it is first use
 
 import importlib
 import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 _MODULES = {
@@ -61,7 +62,9 @@ else:
             try:
                 return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
             except AttributeError as error:  # which Python would replace by "cannot import name"
-                raise ImportError(f"{name} cannot be imported, because its library is broken: {error}") from error
+                library = sys.modules.get(_MODULES[name].split("_")[1])  # perhaps a script of the same name
+                at = getattr(library, "__file__", "its library")
+                raise ImportError(f"{name} cannot be imported, because {at} is broken: {error}") from error
         raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

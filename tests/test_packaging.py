@@ -70,6 +70,14 @@ def test_every_public_name_is_there():
             module.nothing  # noqa: B018 - the look is the test
 
 
+@pytest.mark.parametrize(("library", "name"), [("lightgbm", "LGBMRanker"), ("xgboost", "XGBRanker")])
+def test_a_script_with_the_name_of_a_library_is_named(library, name, tmp_path):
+    script = tmp_path / f"{library}.py"
+    script.write_text(f"from ltr_objectives.adapters import {name}")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert f"ImportError: {name} cannot be imported, because {script}" in done.stderr
+
+
 def test_a_checkout_without_links_says_what_to_do(tmp_path):
     without = shutil.ignore_patterns("adapters", "__pycache__")
     shutil.copytree(ROOT / "ltr_objectives", tmp_path / "ltr_objectives", ignore=without)
