@@ -176,8 +176,9 @@ def warn_of_unknown(X: Any, known: Mapping[Any, Sequence[Any]], name: str) -> No
     """Warn of categorical columns that have values, but none of the categories ``known`` to a model, by column."""
     found = categories(X)
     for column, values in known.items():
-        has_values = column in found and X[column].notna().any()
-        if has_values and X[column].cat.set_categories(values).isna().all():
+        present = X[column].dropna().unique().tolist() if column in found else ()
+        of_training, here = ({(isinstance(x, bool), x) for x in some} for some in (values, present))  # True == 1
+        if here and not of_training & here:
             warn(
                 f"{name}: the training had no value of the categorical column {column!r}, so all of them count as "
                 "missing; give the values the type of the training, such as text instead of numbers"

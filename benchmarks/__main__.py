@@ -8,6 +8,7 @@ from benchmarks.bounds import bounds
 from benchmarks.demo import demo
 from benchmarks.equivalence import equivalence
 from benchmarks.kernels import kernels
+from benchmarks.latency import latency
 from benchmarks.money import money
 from benchmarks.one_list import one_list
 from benchmarks.publish import publish
@@ -36,6 +37,7 @@ app.command()(demo)
 app.command()(equivalence)
 app.command()(evaluation)
 app.command()(kernels)
+app.command()(latency)
 app.command()(money)
 app.command()(one_list)
 app.command()(publish)

@@ -157,6 +157,16 @@ def retrain(document: Document) -> Lines:
     return lines + [[*key, *(by[library] for library in libraries)] for key, by in found.items()]
 
 
+def latency(document: Document) -> Lines:
+    """Tabulate the milliseconds of a request."""
+    found: dict[str, dict[str, str]] = {}
+    for r in document["results"]:
+        found.setdefault(r["way"], {})[r["library"]] = _few(r["ms"])
+    libraries = list(next(iter(found.values())))
+    lines = [["a request of 30 documents", *(f"{library}, ms" for library in libraries)]]
+    return lines + [[way, *(by[library] for library in libraries)] for way, by in found.items()]
+
+
 def _few(seconds: float) -> str:
     """Format seconds to two digits, without an exponent.
 
@@ -170,7 +180,7 @@ def _few(seconds: float) -> str:
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
-    "money/short": short_money, "retrain": retrain,
+    "money/short": short_money, "retrain": retrain, "latency": latency,
 }  # fmt: skip
 
 
