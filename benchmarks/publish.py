@@ -151,7 +151,9 @@ def retrain(document: Document) -> Lines:
         text = f"{r['metric']:.3f}"
         if r["way"] != document["against"]:
             text += f", {r['difference']:+.3f} ({r['low']:+.3f} to {r['high']:+.3f})"
-        found.setdefault((r["drift"], r["way"]), {})[r["library"]] = f"{text}; {_few(max(r['seconds'], 0.001))} s"
+        found.setdefault((r["drift"], r["way"]), {})[r["library"]] = text + (
+            f"; {_few(r['seconds'])} s" if r["seconds"] else ""
+        )
     libraries = list(next(iter(found.values())))
     lines = [["drift", "each week", *libraries]]
     return lines + [[*key, *(by[library] for library in libraries)] for key, by in found.items()]
