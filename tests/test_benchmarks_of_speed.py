@@ -120,3 +120,19 @@ def test_the_demo_writes_its_tables_and_picture(tmp_path):
     ]
     assert len(table) == 2 + 3 * 2 + 3 * 3  # seconds; two metrics of one, two and a sum; three metrics
     assert (tmp_path / "demo.png").exists()
+
+
+@pytest.mark.release
+def test_each_way_to_renew_a_model_is_scored_on_the_weeks_that_follow(tmp_path):
+    run("retrain", "--queries", 20, "--weeks", 2, "--out", tmp_path)
+    written = json.loads((tmp_path / "retrain.json").read_text())
+    for r in written["results"]:
+        assert (r["way"] == "the first model") == (r["seconds"] == 0)
+        assert (r["way"] == written["against"]) <= (r["difference"] == 0)
+
+
+@pytest.mark.release
+def test_requests_are_timed_in_every_library(tmp_path):
+    run("latency", "--repeats", 1, "--out", tmp_path)
+    table = publish.latency(json.loads((tmp_path / "latency.json").read_text()))
+    assert all(float(cell) > 0 for line in table[1:] for cell in line[1:])
