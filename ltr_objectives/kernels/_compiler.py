@@ -35,8 +35,8 @@ from numba.extending import lower_builtin, type_callable
 
 from ltr_objectives._files import private_folder, replacing, require_own, require_private, user_cache
 from ltr_objectives.errors import require, warn
+from ltr_objectives.kernels._apart import apart
 from ltr_objectives.kernels._content import content_hash
-from ltr_objectives.kernels._jit import apart
 
 config: Any = numba.config
 REMEDY = (

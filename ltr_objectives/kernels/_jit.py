@@ -16,14 +16,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ltr_objectives.kernels._apart import apart as apart
+
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
-
-
-def apart() -> None:
-    """Mark the arrays that the calling kernel takes as noalias: none may overlap another if it is written.
-
-    Otherwise vectorised loops begin by comparing the addresses, and YetiLoss for ERR takes 1.6 times as long.
-    """
 
 
 class Kernel:
