@@ -148,8 +148,8 @@ def lightgbm_metric(
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`.
     labels : mapping of Datasets to mappings of goals to arrays, optional
-        For metrics of goals, such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"``: ``{dvalid: {"revenue": array}}``, for each
-        Dataset that is evaluated.
+        For metrics of goals, such as ``"ndcg@10 + 0.3*dcg(gain_type=linear)@10[revenue]"``: ``{dvalid: {"revenue":
+        array}}``, for each Dataset that is evaluated.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 

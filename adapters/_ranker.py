@@ -156,7 +156,7 @@ class Ranker:
         propensity, position : array of shape (rows,), optional
             For labels that are clicks; as of :class:`ltr_objectives.Queries`. Only our pairwise objectives take them.
         labels : mapping of goals to arrays of shape (rows,), optional
-            For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
+            For an objective or metrics that read several labels, such as ``"dcg(gain_type=linear)@10[revenue]"``:
             ``{"revenue": array}``.
         init_model : model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.

@@ -229,8 +229,8 @@ def xgboost_metric(
     convention : str, optional
         As of :func:`ltr_objectives.get_metric`.
     labels : mapping of DMatrices to mappings of goals to arrays, optional
-        For metrics of goals, such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"``: ``{dvalid: {"revenue": array}}``, for each
-        DMatrix that is evaluated.
+        For metrics of goals, such as ``"ndcg@10 + 0.3*dcg(gain_type=linear)@10[revenue]"``: ``{dvalid: {"revenue":
+        array}}``, for each DMatrix that is evaluated.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 

@@ -30,7 +30,7 @@ from ltr_objectives.workbench.trials import Budget, Trial, cross_validation, par
 OWN = {"xgboost": ("rank:ndcg", "rank:map"), "lightgbm": ("lambdarank", "rank_xendcg"),
        "catboost": ("YetiRank", "YetiRank:mode=MAP")}  # fmt: skip
 OURS = str(objective_for("ndcg"))
-BOTH = "ndcg@10 + 0.3*ndcg(gain_type=linear)@10[revenue]"  # a metric, and so the objective for it
+BOTH = "ndcg@10 + 0.3*dcg(gain_type=linear)@10[revenue]"  # a metric, and so the objective for it
 METRICS = {"NDCG@10": "ndcg@10", "revenue": "dcg(gain_type=linear)@10"}
 BUYERS = np.array([0.0, 0.02, 0.05, 0.1, 0.2])  # among those who see a document, by grade
 INTERVALS = "In brackets: 95% intervals of the differences from the first line of a library, over test queries. "

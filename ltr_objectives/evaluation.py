@@ -47,8 +47,8 @@ def evaluate(
     scores : array of shape (rows,)
         Finite numbers; higher scores rank first.
     labels : array of shape (rows,), or mapping of goals to such arrays
-        Finite numbers; higher is more relevant. Metrics such as ``"ndcg@10[revenue]"`` read the labels of their goal,
-        and metrics that name no goal the first.
+        Finite numbers; higher is more relevant. Metrics such as ``"dcg(gain_type=linear)@10[revenue]"`` read the labels
+        of their goal, and metrics that name no goal the first.
     group : array of shape (queries,), optional
         Group sizes; or pass ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional

@@ -88,7 +88,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 
     As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
 
-    A sum such as ``"ndcg@10 + 0.3*ndcg@10[revenue]"`` is a metric too, of which more is better.
+    A sum such as ``"ndcg@10 + 0.3*dcg(gain_type=linear)@10[revenue]"`` is a metric too, of which more is better.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
     does. Options that are written in the text or in the object are kept.
@@ -159,7 +159,7 @@ def metric_to_learn(metric: str | Metric) -> Metric:
     require(
         not isinstance(found, WeightedSum),
         f"{found} is a sum of metrics; to train for it name a sum of objectives, such as "
-        "objective='yetiloss:ndcg + 0.3*yetiloss:ndcg[revenue]'",
+        "objective='yetiloss:ndcg + 0.3*yetiloss:dcg(gain_type=linear)[revenue]'",
     )
     trained = found.kind in LEARNED
     require(trained, f"no objective trains for {found.name}; take another metric, such as 'map' or 'spearman'")
