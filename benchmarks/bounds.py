@@ -151,13 +151,14 @@ def trainings(library: str, goals: Goals) -> Iterator[Row]:
     alone = {part: values_of(model, goals, part) for part in (1, 2)}
     yield line("alone", 0.0, model, seconds)
     best, money = (mean(values) for values in alone[1])
+    share = money / METRICS[1].unit(goals.queries(1))  # as the metric counts in a sum
     for loss in LOSSES:
         start = process_time()
         model = train(library, goals, OF_SECOND, SECOND, bounds={FIRST: (1 - loss) * best})
         yield line("bound", loss, model, process_time() - start)
     for kind, settings in (("weight", WEIGHTS), ("label", SHARES if library == "lightgbm" else ())):
         for weight in settings:
-            start, metric = process_time(), f"{1 / best}*{FIRST} + {weight / money}*{SECOND}"
+            start, metric = process_time(), f"{1 / best}*{FIRST} + {weight / share}*{SECOND}"
             if kind == "weight":
                 model = train(library, goals, f"{OF_FIRST} + {weight}*{OF_SECOND}", metric)
             else:
