@@ -160,7 +160,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return tags
 
     def _adopt(self, model: Any) -> None:
-        self._Booster = catboost.CatBoost()  # without parameters, which may be objects of ours
+        self._Booster = catboost.CatBoost()  # without parameters, which may be our objects
         for each in (self, self._Booster):
             each._object = model._object
             each._set_trained_model_attributes()
