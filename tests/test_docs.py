@@ -83,49 +83,15 @@ def side(sign: str, diff: str) -> str:
     return "".join(line[2:] + "\n" for line in diff.splitlines() if line[:1] in ("", " ", sign))
 
 
-def fences(kind: str) -> list[str]:
-    """The blocks of one kind in the README."""
-    return re.findall(rf"^```{kind}\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
-
-
-def test_the_first_example_of_the_readme_prints_what_it_says(capsys):
-    """The values depend on threads and versions in the last digits."""
-    examples.run(examples.block("README.md", "make_ranking_fold("), {})
-    printed, expected = (
-        [re.findall(r"[+-][\d.]+(?=%)", line) for line in text.splitlines() if "%" in line]
-        for text in (capsys.readouterr().out, fences("text")[0])
-    )
-    np.testing.assert_allclose(np.array(printed, float), np.array(expected, float), atol=0.3)
-
-
-@pytest.fixture
-def names(monkeypatch):
-    """Names that the scripts of a user have, with labels of 0 and 1 as XGBoost's rank:map needs them."""
-    import lightgbm as lgb
-    import xgboost as xgb
-    from catboost import CatBoost, Pool
-
-    examples.less_data(monkeypatch)
-    train, valid, _ = datasets.make_ranking_fold((60, 20, 20), shares=(0.8, 0.2))
-    few_trees = lambda params: CatBoost({"iterations": 10, **params})  # noqa: E731 - the script calls it as the class
-    common = {name: getattr(adapters, name) for name in adapters.__all__}
-    common |= {"lgb": lgb, "xgb": xgb, "CatBoost": few_trees, "train": train}
-    common |= {f"p{n}": Pool(part.X, part.y, group_id=part.qid) for n, part in {"train": train, "valid": valid}.items()}
-    data = lgb.Dataset(train.X, train.y, group=train.group, params={"verbose": -1})
-    lightgbm = {"dtrain": data, "dvalid": lgb.Dataset(valid.X, valid.y, group=valid.group, reference=data)}
-    xgboost = {"dtrain": xgb.DMatrix(train.X, train.y, qid=train.qid)}
-    xgboost |= {"dvalid": xgb.DMatrix(valid.X, valid.y, qid=valid.qid)}
-    return {"lightgbm": common | lightgbm, "xgboost": common | xgboost, "catboost": common}
-
-
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
-@pytest.mark.parametrize("sign", ["-", "+"])
-def test_scripts_run_before_and_after_the_switch(library, sign, names, workplace):
-    [diff] = [text for text in fences("diff") if f"{library}_objective" in text]
-    found = names[library]
-    examples.run(side(sign, diff).replace('"LightGBM"', "").replace(", 300, ", ", 10, "), found)
-    rows = {"lightgbm": found["train"].X, "catboost": found["ptrain"]}.get(library, found.get("dtrain"))
-    assert np.ptp(found["model"].predict(rows)) > 0
+def test_the_readme_runs_and_prints_what_it_says(capsys):
+    """The value depends on threads and versions in the last digits."""
+    names: dict[str, object] = {}
+    [(_, _, code, printed), (_, _, diff, _)] = BLOCK.findall(README.read_text())
+    examples.run(code, names)
+    same(capsys.readouterr().out, printed, nearly=True)
+    for sign in "-+":
+        examples.run(side(sign, diff), names)
+        assert np.ptp(names["ranker"].predict(names["test"].X)) > 0
 
 
 def test_links_hold_in_the_repository():

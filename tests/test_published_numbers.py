@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks import equivalence
 from benchmarks.__main__ import app
+from benchmarks.figures import NATIVE
 from benchmarks.publish import RESULTS, ROOT
 from benchmarks.summary import POOLED
 from ltr_objectives.statistics import holm
@@ -57,7 +58,7 @@ def test_sentences_have_the_numbers_of_the_tables():
     counts = [f"{n:,}" for n in (*queries, both["queries"].max())]
     for text in (f"in {passed.sum()} of {len(cells)} cases", with_error(mrr["difference"], mrr["se"])[0],
                  with_error(err["difference"], err["se"])[1], with_error(xgb["difference"], xgb["se"])[1],
-                 f"{-mrr['difference']:.4f} in MRR and {-err['difference']:.4f} in ERR", *counts[:3]):  # fmt: skip
+                 *counts[:3]):  # fmt: skip
         assert text in readme, text
     joined = [with_error(*both.loc[("product search", metric, "catboost"), ["difference", "se"]])[1]
               for metric in ("err", "mrr")]  # fmt: skip
@@ -89,6 +90,24 @@ def test_sentences_have_the_numbers_of_the_tables():
         kinds = pd.read_csv(RESULTS / name / "lead.csv").query("data != @POOLED")
         z = kinds["difference"] / kinds["se"]
         assert ((z > 2).sum(), (z < -2).sum()) == (ahead, behind)
+
+
+def test_the_front_page_has_the_numbers_of_other_pages():
+    readme, goals = ((ROOT / page).read_text() for page in ("README.md", "docs/several_goals.md"))
+    [shown] = re.findall(r"^dcg\(gain_type=linear\)@10 (.+)$", goals, re.MULTILINE)
+    relevance = re.search(r"^ndcg@10 (\S+) (\S+) (\S+)$", goals, re.MULTILINE)
+    assert "{} more revenue (95% interval: {} to {})".format(*re.findall(r"[\d.]+%", shown)) in readme
+    assert "changed by {} ({} to {})".format(*relevance.groups()) in readme
+    forms = pd.read_csv(RESULTS / "untuned" / "objectives.csv").query("data == @POOLED")
+    forms = forms[forms["queries"] == forms["queries"].max()]  # tried on all data
+    assert forms["objective"].nunique() == 4
+    named = forms[forms["objective"] == "yetiloss:ndcg"].set_index("metric")["difference"]
+    assert max(abs(forms["difference"] - forms["metric"].map(named))) < 0.001
+    times = json.loads((RESULTS / "training.json").read_text())["results"]
+    seconds = {(r["library"], r["objective"]): f"{np.median(r['seconds']):.1f}" for r in times}
+    [alt] = re.findall(r"^!\[(Seconds.+)\]", readme, re.MULTILINE)
+    native = [seconds[library, name] for library, names in NATIVE.items() for name in (*names, "yetiloss:ndcg")]
+    assert re.findall(r"\d+\.\d", alt) == native
 
 
 def test_the_share_of_trainings_is_that_of_the_studies_with_two_seeds():
