@@ -154,11 +154,12 @@ class Metric(Extensible, abc.ABC):
     def check_labels(self, labels: np.ndarray) -> None:
         """Raise for labels without a gain in this metric."""
         low, high = labels.min(), labels.max()
-        swapped = "shift or map them, or pass scores first if they were swapped"
-        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; {swapped}")
+        if low < 0:
+            swapped = "shift or map them, or pass scores first if they were swapped"
+            raise LTRError(f"{self} needs labels of at least 0, got {low:g}; {swapped}")
         limit = self.label_limit
-        if limit is not None:
-            require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")
+        if limit is not None and high > limit:
+            raise LTRError(f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """Return this metric on ``queries`` as one or more terms that add up to it; computed once for these queries."""
@@ -168,7 +169,8 @@ class Metric(Extensible, abc.ABC):
     def terms(self, queries: Queries) -> Terms:
         """Return this metric on ``queries`` as one term; raise if it is a sum of several."""
         layers = self.layers(queries)
-        require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
+        if len(layers) > 1:
+            raise LTRError(f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
         return layers[0]
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
@@ -176,9 +178,10 @@ class Metric(Extensible, abc.ABC):
         gain = self._each("gain", "label", queries.labels)
         test, must = GAINS[self.kind]
         good = test(gain)
-        at = int(np.argmin(good))
-        found = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}"
-        require(good[at], f"{found}, but must be finite and {must}; {CHECK}")
+        if not good.all():
+            at = int(np.argmin(good))
+            found = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}"
+            raise LTRError(f"{found}, but must be finite and {must}; {CHECK}")
         return (self._terms(queries, gain),)
 
     def _terms(self, queries: Queries, gain: np.ndarray) -> Terms:
@@ -207,8 +210,9 @@ class Metric(Extensible, abc.ABC):
                 raise
             instead = "write NumPy's functions, such as np.where for if and np.maximum for max"
             raise LTRError(f"{self}: {name} gets an array with a number for each {of}; {instead} ({error})") from error
-        message = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
-        require(found.shape == values.shape, message)
+        if found.shape != values.shape:
+            must = f"must return one number for each {of}, but returned shape {found.shape}"
+            raise LTRError(f"{self}: {name} {must}; {CHECK}")
         return found
 
     def per_query(
@@ -270,11 +274,11 @@ class Metric(Extensible, abc.ABC):
 
     def average(self, total: float, weight: float) -> float:
         """Return the mean over queries from :meth:`sums`. For a data set in parts, add up their sums first."""
-        require(
-            weight > 0,
-            f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; give empty a "
-            "number, or some query a weight",
-        )
+        if weight <= 0:
+            raise LTRError(
+                f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; give empty a "
+                "number, or some query a weight"
+            )
         return total / weight
 
     def _with(self, **values: Any) -> "Metric":
