@@ -36,6 +36,17 @@ def test_strings_name_objectives(name):
         assert get_objective(f"{name}:map@5") == cls(metric="map@5")
 
 
+def test_a_sum_that_no_text_names_is_its_repr():
+    """Parts of a sum inside another one are as in the text, but not their normalization."""
+    inside = Mixture(["listnet", "ranknet"], normalize=False)
+    for outside in (
+        Mixture([inside]),
+        Mixture(["hinge", inside], [1, 0.5]),
+        Mixture(["hinge", inside], labels=[None, "sold"]),
+    ):
+        assert str(outside) == repr(outside)
+
+
 MANY = 20_000
 LONG = (
     "ranknet" + "+1" * MANY, "ranknet" + "+1e" * MANY, "ranknet" + "+1ee" * MANY, "ranknet+" + "1" * MANY + "*listnet",

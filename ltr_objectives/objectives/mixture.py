@@ -88,7 +88,8 @@ class Mixture(Composite):
 
     def _text(self) -> str:
         parts = [("" if part.factor == 1 else f"{part.factor}*", part.objective, part.goal) for part in self.members]
-        return "+".join(weight + with_goal(str(objective), goal) for weight, objective, goal in parts)
+        # not str, which would read the text of each part, and __str__ reads that of the sum
+        return "+".join(weight + with_goal(part._text() or repr(part), goal) for weight, part, goal in parts)
 
     def _read(self, text: str) -> Objective:
         return get_objective(text)
