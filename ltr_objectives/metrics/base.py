@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Check, Extensible, Named, check_integer, is_number, one_of, optional, refuse
+from ltr_objectives.checks import Check, check_integer, is_number, one_of, optional, refuse
 from ltr_objectives.errors import LTRError, require, shown
+from ltr_objectives.extensible import Extensible, Named
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_weights, find_class
+from ltr_objectives.checks import check_weights
 from ltr_objectives.errors import LTRError, described, require, shown
+from ltr_objectives.extensible import find_class
 from ltr_objectives.goals import split_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.language import read_values, split_list, split_metric, split_metrics

@@ -13,18 +13,16 @@ from numpy.typing import ArrayLike
 from ltr_objectives import language
 from ltr_objectives.checks import (
     Check,
-    Extensible,
-    Named,
     check_draws,
     check_integer,
     check_not_negative,
     check_positive,
     check_seed,
-    find_class,
     one_of,
     optional,
 )
 from ltr_objectives.errors import LTRError, require, shown
+from ltr_objectives.extensible import Extensible, Named, find_class
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.scores import Scores

@@ -1,0 +1,108 @@
+"""The base of objectives and metrics: parameters as frozen fields, their checks, and a name in text."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from importlib import import_module
+from inspect import getattr_static, isfunction
+from itertools import takewhile
+from pkgutil import iter_modules
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from ltr_objectives.checks import Check
+from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+
+T = TypeVar("T")
+
+
+class Named:
+    """The classes of a package by their names in text. The first look at them imports all its modules."""
+
+    def __init__(self, package: str) -> None:
+        self.package, self.classes, self.whole = f"ltr_objectives.{package}", dict[str, Any](), False
+
+    def __get__(self, instance: object, owner: type) -> dict[str, Any]:
+        if not self.whole:
+            for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
+                import_module(module.name)
+            self.whole = True
+        return self.classes
+
+
+@dataclass(frozen=True)
+class Extensible:
+    """A base of classes that users extend, with a table of those that have a name in text."""
+
+    # The parameters that a call named, of this object or of one that it was copied from. The first field: see __new__.
+    _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+
+    _given: ClassVar[tuple[str, ...]]  # those that this call names
+    name: ClassVar[str]
+    named: ClassVar[Any]  # a `Named`; each base has its own
+    checks: ClassVar[dict[str, Check]] = {}  # of parameters by name, beside those of the bases
+    # methods that must not be overridden, because some callers bypass them, and what to do instead
+    _not_read: ClassVar[dict[str, str]] = {
+        "__init__": "make its parameters fields, because objects with equal fields count as one"
+    }
+
+    def __init_subclass__(cls, text: str = "") -> None:
+        super().__init_subclass__()
+        own = vars(cls).keys() - ({"__init__"} if "__dataclass_params__" in vars(cls) else set())  # made with slots
+        for base in cls.__mro__[1:]:
+            for name, instead in vars(base).get("_not_read", {}).items():
+                require(name not in own, f"{cls.__name__}.{name} would be ignored in places; {instead}")
+        cls.checks = {name: check for base in cls.__mro__[::-1] for name, check in vars(base).get("checks", {}).items()}
+        for name in ("reference", "reference_loss"):
+            if isfunction(method := vars(cls).get(name)):
+                setattr(cls, name, _takes_lists(method))
+        if text:
+            ours = cls.__module__.startswith("ltr_objectives.")  # which the first look imports
+            named = getattr_static(cls, "named").classes if ours else cls.named
+            known = named.get(text, cls)
+            again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+            require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
+            cls.name, named[text] = text, cls
+
+    def __new__(cls, *values: object, **named: object) -> Any:
+        made: Any = cls
+        require(hasattr(cls, "name"), f'{cls.__name__} has no name; write name: ClassVar[str] = "..." in the class')
+        for each in fields(made):
+            value = getattr(cls, each.name, each.default)
+            require(
+                value is each.default or hasattr(value, "__get__"),  # slots
+                f"{cls.__name__} sets {each.name}, a parameter, which would be ignored: put @dataclass(frozen=True) "
+                f"above the class and write {each.name}: type = value",
+            )
+        new = super().__new__(cls)
+        in_order = [each.name for each in fields(made) if each.init and not each.kw_only]
+        # dataclasses.replace names what it changes, and then the other fields, of which the first is _written
+        object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
+        return new
+
+    def __post_init__(self) -> None:
+        """Check and convert the parameters; a subclass calls it first, and then compares them with one another."""
+        made: Any = self
+        object.__setattr__(self, "_written", tuple(dict.fromkeys((*self._written, *self._given))))
+        for each in fields(made):
+            if each.init and each.name in self.checks:
+                value = self.checks[each.name](each.name, getattr(self, each.name))
+                object.__setattr__(self, each.name, value)
+
+
+def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert lists among the arguments of ``method`` to arrays."""
+
+    def array(value: Any) -> Any:
+        return np.array(value, np.float64) if isinstance(value, list | tuple) else value
+
+    return wraps(method)(lambda *given, **named: method(*map(array, given), **{k: array(v) for k, v in named.items()}))
+
+
+def find_class(table: Mapping[str, T], name: str, kind: str) -> T:
+    """Return the class called ``name`` in ``table``; ``kind`` is for the error."""
+    if name not in table:
+        there = f"there are {', '.join(sorted(table))}{did_you_mean(name, table)}"
+        raise LTRError(f"unknown {kind} {shown(name)}; {there}")
+    return table[name]
