@@ -78,7 +78,7 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 
 def hessian_of(library: str, objective: str, queries: Queries, n_threads: int | None = None) -> float:
-    """Return the mean Hessian of a row, in which L2 counts: of a native objective that of its twin.
+    """Return the mean Hessian of a row, the unit of L2; for a native objective, that of its twin.
 
     It is 1 for other objectives, because our estimators scale their Hessians to documents.
     """

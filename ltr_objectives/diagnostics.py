@@ -205,7 +205,7 @@ def warn_if_useless(
 ) -> None:
     """Warn if more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
-    A query does not count if its gradient is not zero at other scores, as in squared error of equal labels.
+    A query counts only if its gradient is zero at other scores too, unlike squared error of equal labels.
     Labels that are clicks do not cause a warning, because queries without a click are usual.
     """
     if queries.propensity is not None or queries.position is not None:

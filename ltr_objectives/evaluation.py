@@ -41,9 +41,9 @@ def evaluate(
     ----------
     metric : str, Metric, function or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metric_names`.
-        Lower is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
-        first relevant document. No objective trains for these three, nor for a function, which gets the scores and the
-        labels of one query and returns its value; NaN leaves the query out.
+        For "rmse" and "mae", errors of scores as estimates of labels, and "first", the rank of the first relevant
+        document, lower is better. No objective trains for these three, nor for a function, which gets the scores and
+        the labels of one query and returns its value; NaN leaves the query out.
     scores : array of shape (rows,)
         Finite numbers; higher scores rank first.
     labels : array of shape (rows,), or mapping of goals to such arrays

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from ltr_objectives.errors import did_you_mean, require, shown
 
-NAME = r"[^\s\[\]:;,+*=]+"  # the others have a meaning in the text of objectives, or in what XGBoost prints
+NAME = r"[^\s\[\]:;,+*=]+"  # the excluded characters have a meaning in texts of objectives, or in what XGBoost prints
 AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]" is a parameter
 
 

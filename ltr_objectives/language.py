@@ -21,8 +21,8 @@ from ltr_objectives.goals import split_goal
 
 # A number takes the sign of an exponent with it, but never the + between two parts.
 NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
-# A + joins parts if a name follows, with or without a weight. That of 1e+3 follows a number's e, and the two of
-# weights=ndcg2++ are not before a name. What may follow the name differs.
+# A + joins parts if a name follows, with or without a weight: not the + of an exponent (1e+3), nor those of
+# weights=ndcg2++, which no name follows. What may follow the name differs.
 PLUS, METRIC_PLUS = (
     re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[{follows}+\[]|$))", re.IGNORECASE)
     for follows in (":", "@(")

@@ -133,7 +133,7 @@ def contest_table(
 ) -> list[Row]:  # fmt: skip
     """Return a row for each model, from its values by query. The others are tested against ``reference``.
 
-    If there are no values of it, the reference is the best of ``natives``; without natives nothing is tested.
+    If ``values`` has no ``reference``, the best of ``natives`` takes its place; without natives nothing is tested.
 
     >>> values = {"ours": np.array([0.5, 0.75, 0.5]), "lambdarank": np.array([0.25, 0.75, 0.5])}
     >>> rows = contest_table(values, None, "lambdarank")
@@ -216,7 +216,7 @@ def compare_scores(
         Confidence level of the interval, between 0 and 1.
     user : array of shape (queries,), optional
         The user of each query, a number or string. The test then compares the means of each user, or of each bucket;
-        these weigh as much as their queries together.
+        each mean has the total weight of its queries.
     buckets : int, optional
         With ``user``: the number of random buckets into which the users are divided, at least 2.
     seed : int

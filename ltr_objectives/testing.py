@@ -89,10 +89,10 @@ def _changes(metric: Metric, labels: np.ndarray, fill: Callable[..., None]) -> n
 def check_objective(objective: Objective, labels: ArrayLike | None = None, longest: int = 100) -> None:
     """Raise unless ``fill`` of an objective computes what its ``reference`` or ``reference_loss`` does.
 
-    On random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with
-    ``reference``, and on short ones with differences of ``reference_loss``; the class needs one of them. With noise
-    that vanishes they must be those without noise. They may not depend on the number of threads, on other lists, or on
-    the order of rows whose scores differ, and they depend on the iteration if and only if its facts have ``random``.
+    On random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with ``reference``,
+    and on short ones with differences of ``reference_loss``; the class needs one of them. As ``noise_scale`` goes to 0
+    they must approach those without noise. They must not depend on the number of threads, on other lists, or on the
+    order of rows whose scores differ, and they depend on the iteration if and only if its facts have ``random``.
     Hessians must not be negative, and the gradient must raise better documents. A constant added to all scores must
     change nothing, unless its facts have ``shift_invariant=False``. The gradient of a list then adds up to 0, unless
     they have ``balanced=False``. Call it in a test of an objective of your own.

@@ -26,14 +26,14 @@ def no_scratch(longest, data):
 
 
 def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
-    """Return the kernel that computes ``loss(one, data, arrays)`` for each query that is not skipped.
+    """Return the kernel that calls ``loss(one, data, arrays)``, which writes derivatives, for the queries not skipped.
 
     ``data`` is what the objective passes, with all rows. ``arrays`` is what ``scratch(longest, data)`` returns, for
     lists of up to ``longest`` documents.
     """
 
     @inlined_kernel
-    def add_list(q, ptr, s, data, arrays, out):  # makes no array, so that none is counted for each list
+    def add_list(q, ptr, s, data, arrays, out):  # allocates nothing, so numba counts no references here
         a, b = ptr[q], ptr[q + 1]
         loss(OneList(q, a, b, s[a:b], out.grad[a:b], out.hess[a:b]), data, arrays)
 

@@ -73,7 +73,7 @@ def slope_and_curve(loss, margin):
 
 @functools.cache
 def _any_pairs(weight: Any) -> Any:
-    """Return the function that adds pairs one by one, as slow as that is."""
+    """Return the slow general loop over pairs: any loss, scores of any span."""
 
     @kernel
     def any_pairs(i, j, count, step, how, batch: Batch, r):
@@ -195,7 +195,7 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
 
     @inlined_kernel
     def add_list(q, ptr, s, layers, pairs: Pairs, rng: Rng | None, scratches, out: Out):
-        """Add the pairs of one list. It makes no array, so that none is counted for each draw."""
+        """Add the pairs of one list. It allocates nothing, so numba counts no references here."""
         a, n, (drawn, r), total = ptr[q], ptr[q + 1] - ptr[q], scratches, 0.0
         x, of_list = s[a : a + n], plan(n, layers, pairs, rng)
         narrow = _write_exponentials(x, pairs, r.E_by_row)

@@ -42,9 +42,10 @@ def draws_of(rng: Rng | None):
 
 @kernel
 def noise_of(x, added, rng: Rng | None, q, scratch: Scratch):
-    """Return the noise of one list. Logistic noise multiplies ``odds``, which this writes.
+    """Return the noise of one list.
 
-    It does not if it must be ``added``, or if the scores span more than the exponential can represent.
+    Logistic noise is applied as a factor of exp(x / scale), written to ``odds``, unless noisy scores are needed
+    (``added``) or the exponential would overflow.
     """
     if rng is None:
         return Noise(np.uint64(0), False)

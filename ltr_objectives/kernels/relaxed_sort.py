@@ -93,7 +93,7 @@ class Scratch(NamedTuple):
     by_u: np.ndarray  # derivatives by U[tu] in P, padded
     by_column: np.ndarray  # by the column sums of U[t] K
     by_v: np.ndarray  # by V[t]; by V[0] it is C0
-    C1: np.ndarray  # as far as it is known
+    C1: np.ndarray  # the sum over the rounds processed so far
     grad: np.ndarray
 
 

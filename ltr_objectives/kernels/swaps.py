@@ -107,7 +107,7 @@ def _average(g, w, scale, n, U, A, V):
 
 @kernel
 def _catboost_mrr(g, w, scale, n, U, A, V):
-    """Return CatBoost's weight for its mode MRR: w_d - w_e if no rank above d is relevant, else 0."""
+    """Write CatBoost's weight for its mode MRR: w_d - w_e if no rank above d is relevant, else 0."""
     open_ = 1.0
     for d in range(n):
         U[d] = open_ * w[d] * scale
@@ -119,7 +119,7 @@ def _catboost_mrr(g, w, scale, n, U, A, V):
 
 @kernel
 def _catboost_map(g, w, scale, n, U, A, V):
-    """Return CatBoost's weight for its mode MAP: 1/(d + 1) plus 1/(c + 1) of the relevant ranks c between d and e."""
+    """Write CatBoost's weight for its mode MAP: 1/(d + 1) plus 1/(c + 1) of the relevant ranks c between d and e."""
     p = 0.0
     for d in range(n):
         V[d] = p * scale

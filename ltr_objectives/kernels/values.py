@@ -82,7 +82,7 @@ def _chances_of_tie(g, most, p):
 
 @kernel
 def _cascade(key, g, w, n, average, p):
-    """Return the value of a cascade; a tie counts by the mean over its orders, in ``p`` by number of documents."""
+    """Return the value of a cascade, averaged over the orders of each tie; ``p`` is scratch."""
     total, open_, a = 0.0, 1.0, 0
     while a < n and w[a] > 0.0:
         b = _end_of_tie(key, a, n, average)
@@ -159,7 +159,7 @@ def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
 
 @allocating
 def best_terms(first, last, ptr, values, by_label, discount, terms):
-    """Write the terms of the largest sums of the queries ``first <= q < last``, by query and rank."""
+    """Sort the values of the queries ``first <= q < last`` and write value times discount at each rank."""
     longest = longest_list(ptr, first, last)
     sort, order = sorter(longest), np.empty(longest, np.int64)
     for q in range(first, last):

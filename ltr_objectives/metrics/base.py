@@ -53,10 +53,10 @@ class Metric(Extensible, abc.ABC):
     empty : float or "skip"
         The value of a query without a relevant document. With "skip" it is NaN, and the mean leaves the query out.
     query_weights : "mean", "rows", "relevant" or "ignore"
-        "mean" weighs a query by the mean weight of its rows, "rows" by their sum, which is their number if they have no
-        weights; "ignore" weighs all queries the same. "relevant" is
-        "mean", but a query without a relevant document adds ``empty`` to the sum without its weight, as in the NDCG of
-        LightGBM and XGBoost: its own value is ``empty`` over its weight, or over 2^-500 if that is 0.
+        "mean" weighs a query by the mean weight of its rows, "rows" by the sum of its rows' weights, or by their number
+        without weights; "ignore" weighs all queries the same. "relevant" is "mean", but a query without a relevant
+        document adds ``empty`` to the sum without its weight, as in the NDCG of LightGBM and XGBoost: its own value is
+        ``empty`` over its weight, or over 2^-500 if that is 0.
     goal : str, optional
         The labels that the metric reads, if a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
 

@@ -76,6 +76,10 @@ class DCG(Metric, text="dcg"):
 class NDCG(DCG, text="ndcg"):
     r"""DCG over the largest possible DCG of the query.
 
+    .. math:: \frac{\sum_{d \le k} G(y_d) / \log_2(1 + d)}{\sum_{d \le k} G(y^*_d) / \log_2(1 + d)}
+
+    :math:`y^*` are the labels in descending order. The value of a query without a gain is ``empty``.
+
     Parameters
     ----------
     gain_type, discount_type

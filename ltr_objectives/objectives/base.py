@@ -79,7 +79,7 @@ class Objective(Extensible, abc.ABC):
     def __str__(self) -> str:
         """Return the text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; else ``repr``.
 
-        It does not read that of a metric of your own class.
+        ``get_objective`` cannot read the text if the metric is a class of your own.
         """
         text = self._text()
         with suppress(LTRError):  # of a metric or part that has no name in text

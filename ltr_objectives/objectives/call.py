@@ -37,8 +37,8 @@ class Call(NamedTuple):
     dtype : type
         Of the result, np.float64 or np.float32.
     path : tuple of int
-        The numbers of the members from the outermost objective to this one. 0 counts for nothing, so the first part of
-        a sum has the random numbers that it has alone.
+        The numbers of the members from the outermost objective to this one. A 0 leaves the
+        random stream unchanged: the first part of a sum draws the same numbers as alone.
     """
 
     queries: Queries

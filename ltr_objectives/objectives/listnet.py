@@ -98,7 +98,7 @@ def _label_softmax(first, last, ptr, labels, out):
 
 @inlined_kernel
 def _listnet(one: OneList, target: np.ndarray, arrays: None) -> None:
-    """Compute the cross-entropy between ``target``, which is not negative, and the softmax of the scores."""
+    """Write the derivatives of the cross-entropy between ``target``, which is not negative, and softmax."""
     t, g = target[one.first : one.last], one.grad
     mass = total(t)
     if mass == 0.0:

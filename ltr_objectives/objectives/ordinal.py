@@ -70,7 +70,7 @@ class Ordinal(Objective, text="ordinal"):
 
 @inlined_kernel
 def _ordinal(one: OneList, data: Steps, arrays: None) -> None:
-    """Add the logistic loss of each document and threshold."""
+    """Write the derivatives of the logistic loss, added up over the thresholds."""
     s, y = one.s, data.labels[one.first : one.last]
     for i in range(len(s)):
         for c in range(len(data.thresholds)):

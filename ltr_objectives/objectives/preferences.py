@@ -36,8 +36,8 @@ class Preferences(Objective):
     PairLogit. A pair that is given twice counts twice. Time is proportional to the number of pairs and rows. To learn
     from labels too, write ``Mixture([Preferences(pairs, rows=len(y)), "yetiloss:ndcg"])``.
 
-    Pairs are numbers of rows, so an object belongs to one data set. Folds, bags, batches and workers, which number rows
-    anew, are refused by their number of rows.
+    Pairs are numbers of rows, so an object belongs to one data set. Data with another number of
+    rows, such as a fold or a bag, are refused: their rows have other numbers.
 
     Parameters
     ----------

@@ -12,10 +12,13 @@ from ltr_objectives.queries import Queries
 
 
 class Typical(NamedTuple):
-    """Means over rows for weights of mean 1, at the start of a training plus standard normal scores; 1 instead of 0."""
+    """Mean absolute gradient and Hessian of a row at random scores: standard normal around a training's start.
 
-    gradient: float  # absolute value
-    hessian: float  # absolute value
+    Weights are scaled to mean 1, and a mean of 0 is replaced by 1.
+    """
+
+    gradient: float
+    hessian: float
 
 
 def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
