@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import LTRError, described, require
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.swaps import swap_matrix
-from ltr_objectives.metrics.base import LEARNED, TIES, Metric
+from ltr_objectives.metrics.base import LEARNED, Metric, Ties
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Arrays
 from ltr_objectives.objectives.composite import Composite, leaves
@@ -62,7 +62,7 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     require(rises.any(), f"{metric}: gain is the same for the labels {every.tolist()}; pass labels= that differ in it")
     every_option = [replace(metric, k=k) for k in CUTOFFS[metric.cutoff]]
     with suppress(LTRError):  # of a metric with its own treatment of ties
-        every_option += [replace(metric, ties=ties) for ties in TIES]
+        every_option += [replace(metric, ties=ties) for ties in get_args(Ties)]
     for each in every_option:
         most = np.inf if each.maximum is None else max(each.maximum, float(each.empty)) + 1e-9
         for (s, y), beside in zip(lists, each.per_query(*_joined(lists)), strict=True):

@@ -1,7 +1,7 @@
 r"""Average precision, ``M = scale sum_d w_d g_d sum_{c<=d} g_c`` with 0/1 gains, and sums of it for graded labels."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import CHECK, Metric
 from ltr_objectives.metrics.binary import Binary
 from ltr_objectives.queries import Queries
+
+Normalizer = Literal["reachable", "relevant"]
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,9 @@ class MAP(Binary, text="map"):
     0.8333
     """
 
-    normalizer: str = "reachable"
+    normalizer: Normalizer = "reachable"
 
-    checks: ClassVar[dict[str, Check]] = {"normalizer": one_of("reachable", "relevant")}
+    checks: ClassVar[dict[str, Check]] = {"normalizer": one_of(*get_args(Normalizer))}
     kind: ClassVar[int] = AVERAGE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"ties": "input", "threshold": 0.5, "empty": 1.0},

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ GAINS: dict[int, tuple[Callable[[np.ndarray], np.ndarray], str]] = {  # by kind:
     RELEVANT: (lambda gain: (gain == 0) | (gain == 1), "0 or 1"),
 }
 
+Ties = Literal["average", "input", "worst", "best"]
+QueryWeights = Literal["mean", "rows", "relevant", "ignore"]
 Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval"]
 
 
@@ -67,17 +69,17 @@ class Metric(Extensible, abc.ABC):
     """
 
     k: int | None = None
-    ties: str = "average"
+    ties: Ties = "average"
     empty: float | str = 0.0
-    query_weights: str = "mean"
+    query_weights: QueryWeights = "mean"
     goal: str | None = field(default=None, kw_only=True)
 
     named = Named("metrics")
     checks: ClassVar[dict[str, Check]] = {
         "k": optional(check_integer),
-        "ties": one_of(*TIES),
+        "ties": one_of(*get_args(Ties)),
         "empty": _check_empty,
-        "query_weights": one_of("mean", "rows", "relevant", "ignore"),
+        "query_weights": one_of(*get_args(QueryWeights)),
         "goal": optional(lambda name, goal: check_goal(goal)),
     }
     LINEAR, CASCADE, AVERAGE = LEARNED

@@ -2,7 +2,7 @@ r"""The base of metrics of 0/1 relevance; and those linear in it: precision, rec
 
 import abc
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.kernels.values import RELEVANT
 from ltr_objectives.metrics import gains
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, QueryWeights
 from ltr_objectives.queries import Queries
+
+ShortLists = Literal["pad", "shrink"]
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class Precision(Binary, text="precision"):
     0.5
     """
 
-    short_lists: str = "pad"
+    short_lists: ShortLists = "pad"
 
-    checks: ClassVar[dict[str, Check]] = {"short_lists": one_of("pad", "shrink")}
+    checks: ClassVar[dict[str, Check]] = {"short_lists": one_of(*get_args(ShortLists))}
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -197,7 +199,7 @@ class GAUC(AUC, text="gauc"):
     """
 
     empty: float | str = "skip"
-    query_weights: str = "rows"
+    query_weights: QueryWeights = "rows"
 
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
 

@@ -1,7 +1,7 @@
 r"""Metrics of a user who reads down the list and stops when satisfied: ``M = sum_d w_d g_d prod_{c<d} (1 - g_c)``."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.binary import Binary
+
+Grades = Literal["exp", "linear", "identity"]
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,10 @@ class ERR(Metric, text="err"):
     0.75
     """
 
-    grades: str = "exp"
+    grades: Grades = "exp"
     max_label: float = 4.0
 
-    checks: ClassVar[dict[str, Check]] = {"grades": one_of("exp", "linear", "identity"), "max_label": check_positive}
+    checks: ClassVar[dict[str, Check]] = {"grades": one_of(*get_args(Grades)), "max_label": check_positive}
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {"ties": "worst", "grades": "identity"}}
     _beyond_limit: ClassVar[str] = (
@@ -148,7 +150,7 @@ class PFound(ERR, text="pfound"):
     0.925
     """
 
-    grades: str = "identity"
+    grades: Grades = "identity"
     decay: float = 0.85
 
     checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,13 +24,14 @@ from ltr_objectives.checks import (
 from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.extensible import Extensible, Named, find_class
 from ltr_objectives.goals import check_read
-from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.metrics.gains import read_gain
 from ltr_objectives.metrics.text import metric_to_learn
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.clicks import warn_of_clicks
 from ltr_objectives.queries import Labels, Queries
+
+Noise = Literal["logistic", "gaussian", "gumbel"]
 
 
 class Facts(NamedTuple):
@@ -65,7 +66,7 @@ class Objective(Extensible, abc.ABC):
         **dict.fromkeys(("sigma", "alpha", "step", "noise_scale"), check_positive),
         "mu": check_not_negative,
         "max_documents": partial(check_integer, least=2),
-        "noise": one_of(*NOISES),
+        "noise": one_of(None, *get_args(Noise)),
         **dict.fromkeys(("samples", "permutations"), check_draws),
         "seed": check_seed,
         **dict.fromkeys(("score_norm", "lambda_norm", "normalize", "transposed"), one_of(True, False)),

@@ -1,7 +1,7 @@
 """LambdaLoss: the bounds of NDCG that lie behind LambdaRank."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -9,11 +9,13 @@ from ltr_objectives.checks import Check, one_of
 from ltr_objectives.kernels.exponential import LOG2_E
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.metrics import gains
-from ltr_objectives.objectives.base import Facts
+from ltr_objectives.objectives.base import Facts, Noise
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.reference import reference_gains
 from ltr_objectives.queries import Queries
+
+Weights = Literal["ndcg2", "ndcg2++"]
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,16 @@ class LambdaLoss(NDCGObjective, PairwiseObjective, text="lambdaloss"):
     (array([-0.266228,  0.266228]), array([0.133114, 0.133114]))
     """
 
-    weights: str = "ndcg2++"
+    weights: Weights = "ndcg2++"
     mu: float = 10.0
     sigma: float = 1.0
     partners: int | None = None
     seed: int = 0
-    noise: str | None = None
+    noise: Noise | None = None
     samples: int = 10
     noise_scale: float = 1.0
 
-    checks: ClassVar[dict[str, Check]] = {"weights": one_of("ndcg2", "ndcg2++")}
+    checks: ClassVar[dict[str, Check]] = {"weights": one_of(*get_args(Weights))}
 
     difference = "noisy"  # ranks and scores are those of the draw
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from ltr_objectives.checks import check_choice
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import Hessian, PairwiseObjective
 
 NATIVE_METRICS = {"lightgbm": ("ndcg",), "xgboost": ("ndcg", "map")}
 
@@ -63,7 +63,7 @@ class LambdaMART(PairwiseObjective, text="lambdamart"):
     truncation: int | None = None
     score_norm: bool | None = None
     lambda_norm: bool | None = None
-    hessian: str | None = None
+    hessian: Hessian | None = None
     preset: str | None = None
     partners: int | None = None
     seed: int = 0

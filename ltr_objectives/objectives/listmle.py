@@ -8,7 +8,7 @@ the current :math:`S`, so that each step multiplies them by at most 1. A list ta
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -26,6 +26,9 @@ class Labelled(NamedTuple):
 
     labels: np.ndarray
     by_label: np.ndarray
+
+
+Hessian = Literal["bounded", "exact"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,9 @@ class ListMLE(Objective, text="listmle"):
     (array([-0.5,  0.5]), array([0.5, 0.5]))
     """
 
-    hessian: str = "bounded"
+    hessian: Hessian = "bounded"
 
-    checks: ClassVar[dict[str, Check]] = {"hessian": one_of("bounded", "exact")}
+    checks: ClassVar[dict[str, Check]] = {"hessian": one_of(*get_args(Hessian))}
 
     @property
     def facts(self) -> Facts:

@@ -1,7 +1,7 @@
 r"""ListNet: cross-entropy between a distribution from the labels and the softmax of the scores."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
+
+Target = Literal["softmax", "labels", "unnormalized"]
+Hessian = Literal["bounded", "exact"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,11 @@ class ListNet(Objective, text="listnet"):
     (array([-1.,  1.]), array([1., 1.]))
     """
 
-    target: str = "softmax"
-    hessian: str = "bounded"
+    target: Target = "softmax"
+    hessian: Hessian = "bounded"
 
     checks: ClassVar[dict[str, Check]] = {
-        "target": one_of("softmax", "labels", "unnormalized"), "hessian": one_of("bounded", "exact")
+        "target": one_of(*get_args(Target)), "hessian": one_of(*get_args(Hessian))
     }  # fmt: skip
 
     @property

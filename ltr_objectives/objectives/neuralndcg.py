@@ -17,7 +17,7 @@ from ltr_objectives.kernels.swaps import AVERAGE, CASCADE
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.metrics.text import get_metric
-from ltr_objectives.objectives.base import Facts, Objective
+from ltr_objectives.objectives.base import Facts, Noise, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import reference_head
@@ -31,7 +31,7 @@ class _Sorted(Objective):
     tolerance: float = 1e-6
     transposed: bool = False
     max_documents: int = 1000
-    noise: str | None = None
+    noise: Noise | None = None
     samples: int = 10
     noise_scale: float = 1.0
     seed: int = 0

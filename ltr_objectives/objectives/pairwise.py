@@ -1,7 +1,7 @@
 """The base of weighted losses over pairs of documents, with or without noise."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -23,6 +23,10 @@ XGBOOST = ("xgboost",)  # presets that divide the weights of queries by their me
 NO_PROPENSITY = np.empty(0)
 NO_ORDER = np.empty(0, np.int32)
 NO_DELTA = np.empty(0)
+
+
+Hessian = Literal["exact", "double", "ones"]
+Difference = Literal["exact", "noisy"]
 
 
 class PairLoss(NamedTuple):
@@ -80,8 +84,8 @@ class PairwiseObjective(Objective):
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     checks: ClassVar[dict[str, Check]] = {
         "neighbors": _check_neighbors,
-        "difference": one_of("exact", "noisy"),
-        "hessian": one_of("exact", "double", "ones"),
+        "difference": one_of(*get_args(Difference)),
+        "hessian": one_of(*get_args(Hessian)),
     }
 
     def __post_init__(self) -> None:

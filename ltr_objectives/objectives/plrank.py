@@ -1,7 +1,7 @@
 """PL-Rank: the expected DCG or NDCG of rankings drawn from a Plackett-Luce model of the scores."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -25,6 +25,9 @@ def _check_discount(name: str, discount: object) -> str | tuple[float, ...]:
     good = np.isfinite(table).all() and min(table, default=0.0) >= 0 and any(table)
     require(good, f"{name}={table!r} must be finite, not negative and not all zero")
     return table
+
+
+Hessian = Literal["gradient", "absolute", "exact", "clipped", "ones"]
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,12 @@ class PLRank(NDCGObjective, text="plrank"):
     samples: int = 100
     discount: str | tuple[float, ...] = "log2"
     normalize: bool = True
-    hessian: str = "gradient"
+    hessian: Hessian = "gradient"
     seed: int = 0
 
     checks: ClassVar[dict[str, Check]] = {
         "discount": _check_discount,
-        "hessian": one_of("gradient", "absolute", "exact", "clipped", "ones"),
+        "hessian": one_of(*get_args(Hessian)),
     }
 
     @property

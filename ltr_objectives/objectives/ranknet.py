@@ -1,7 +1,7 @@
 r"""RankNet: pairwise logistic loss over pairs of different labels, or over all pairs."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -9,8 +9,10 @@ from ltr_objectives.checks import Check, one_of
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.objectives.base import Facts
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import Hessian, PairwiseObjective
 from ltr_objectives.queries import Queries
+
+Weights = Literal["equal", "all", "difference"]
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,12 @@ class RankNet(PairwiseObjective, text="ranknet"):
     (array([ 0.3808, -0.3808,  0.    ]), array([0.105, 0.105, 0.   ]))
     """
 
-    weights: str | None = None
+    weights: Weights | None = None
     sigma: float = 1.0
     truncation: int | None = None
     score_norm: bool | None = None
     lambda_norm: bool | None = None
-    hessian: str | None = None
+    hessian: Hessian | None = None
     preset: str | None = None
     partners: int | None = None
     seed: int = 0
@@ -64,7 +66,7 @@ class RankNet(PairwiseObjective, text="ranknet"):
         "weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"
     }  # fmt: skip
 
-    checks: ClassVar[dict[str, Check]] = {"weights": one_of("equal", "all", "difference")}
+    checks: ClassVar[dict[str, Check]] = {"weights": one_of(*get_args(Weights))}
 
     @property
     def facts(self) -> Facts:

@@ -32,7 +32,7 @@ where the density is not negligible. In the second derivative each term is multi
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -70,6 +70,9 @@ class Smooth(NamedTuple):
     sfa: float
     nu: float
     bounded: bool
+
+
+Hessian = Literal["ones", "bounded", "absolute", "clipped", "exact"]
 
 
 @dataclass(frozen=True)
@@ -127,13 +130,13 @@ class StochasticRank(Objective, text="stochasticrank"):
     samples: int = 1
     sfa: float = 1.0
     nu: float = 0.01
-    hessian: str = "ones"
+    hessian: Hessian = "ones"
     seed: int = 0
 
     checks: ClassVar[dict[str, Check]] = {
         "sfa": check_not_negative,
         "nu": check_positive,
-        "hessian": one_of("ones", "bounded", "absolute", "clipped", "exact"),
+        "hessian": one_of(*get_args(Hessian)),
     }
 
     def __post_init__(self) -> None:

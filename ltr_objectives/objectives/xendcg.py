@@ -1,7 +1,7 @@
 r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -27,6 +27,9 @@ class Lowered(NamedTuple):
     random: bool  # else u is 1/2
     terms: int
     rng: Rng
+
+
+Hessian = Literal["bounded", "exact"]
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,13 @@ class XENDCG(Objective, text="xendcg"):
     """
 
     terms: int = 3
-    hessian: str = "bounded"
-    noise: str | None = "uniform"
+    hessian: Hessian = "bounded"
+    noise: Literal["uniform"] | None = "uniform"
     seed: int = 0
 
     checks: ClassVar[dict[str, Check]] = {
         "terms": lambda name, terms: check_choice(name, check_integer(name, terms), (1, 3)),
-        "hessian": one_of("bounded", "exact"),
+        "hessian": one_of(*get_args(Hessian)),
         "noise": one_of("uniform", None),
     }
 

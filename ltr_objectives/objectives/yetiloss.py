@@ -1,7 +1,7 @@
 r"""YetiLoss: YetiRank for any metric, by the exact change of the metric in randomised rankings."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.base import Noise
+from ltr_objectives.objectives.pairwise import Difference, Hessian, PairwiseObjective
 from ltr_objectives.queries import Queries
 
 # How CatBoost's modes read labels. In modes MRR and MAP labels above 0 are relevant, unlike in its metrics MRR and MAP.
@@ -21,6 +22,7 @@ CATBOOST_READS: dict[str, dict[str, str]] = {
     "err": {"grades": "identity"},
 }
 CATBOOST_MODES = ("ndcg", "dcg", "err", "mrr", "map")
+Change = Literal["exact", "catboost"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,15 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
 
     metric: str | Metric | None = None
     permutations: int | None = None
-    noise: str | None = "logistic"
+    noise: Noise | None = "logistic"
     noise_scale: float = 1.0
     neighbors: int | str | None = None
-    change: str | None = None
-    hessian: str = "exact"
+    change: Change | None = None
+    hessian: Hessian = "exact"
     preset: str | None = None
     seed: int = 0
     partners: int | None = None
-    difference: str = "exact"
+    difference: Difference = "exact"
     lambda_norm: bool | None = None
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -99,7 +101,7 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     }  # fmt: skip
 
     checks: ClassVar[dict[str, Check]] = {
-        "change": one_of("exact", "catboost"), "lambda_norm": optional(one_of(True, False))
+        "change": one_of(*get_args(Change)), "lambda_norm": optional(one_of(True, False))
     }  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 from ltr_objectives.checks import Check, check_fraction
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.base import Noise
+from ltr_objectives.objectives.pairwise import Hessian, PairwiseObjective
 from ltr_objectives.queries import Queries
 
 CATBOOST_FACTOR = 0.15
@@ -41,9 +42,9 @@ class YetiRank(PairwiseObjective, text="yetirank"):
 
     decay: float = 0.85
     permutations: int = 10
-    noise: str | None = "logistic"
+    noise: Noise | None = "logistic"
     noise_scale: float = 1.0
-    hessian: str = "exact"
+    hessian: Hessian = "exact"
     preset: str | None = None
     seed: int = 0
 

@@ -25,6 +25,9 @@ adapters.XGBRanker(convention="treceval")  # error
 adapters.CatBoostRanker().predict()  # error
 model: str = adapters.LGBMRanker().booster_  # error
 
+noisy = [ltr.YetiLoss("map", noise="gaussian"), ltr.NDCG(ties="worst"), ltr.LambdaMART(hessian="double")]
+ltr.YetiLoss("map", noise="laplace")  # error
+ltr.NDCG(ties="first")  # error
 mean: float = ltr.evaluate("ndcg@10", scores, test.y, qid=test.qid, convention="lightgbm")
 means: dict[str, float] = ltr.evaluate(["map", "mrr"], scores, test.y, test.group)
 difference: float = ltr.compare_scores("map", scores, scores, test.y, test.group, level=0.9).difference
