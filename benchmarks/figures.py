@@ -1,10 +1,8 @@
 """Pictures of results, as PNG: the demo, and the lead of our names in studies."""
 
-from collections.abc import Iterable
-from itertools import cycle
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
-from textwrap import fill
 from typing import Any
 
 import pandas as pd
@@ -15,33 +13,18 @@ from matplotlib.lines import Line2D
 from ltr_objectives._files import replacing
 
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
-COLOURS = {  # the same in every picture and notebook
-    "yetiloss:ndcg": "#0072B2", "yetiloss:gap": "#D55E00", "yetiloss:ndcg@10": "#56B4E9", "yetiloss": "#56B4E9",
-    "ranknet": "#009E73", "mixture": "#332288",
-}  # fmt: skip
-OTHERS = ("#CC79A7", "#E69F00", "#882255", "#999933", "#44AA99", "#661100")  # with those of Tol
 NATIVE = {  # the library's own ranking objectives that were timed, of which the slowest is drawn first
     "catboost": ("YetiRank", "YetiRank:mode=NDCG;top=10", "QueryRMSE"), "xgboost": ("rank:ndcg",),
     "lightgbm": ("lambdarank",),
 }  # fmt: skip
-INK, PALE, OURS = "#333333", "#DDDDDD", "#0072B2"
+INK, PALE, GREY, OURS = "#333333", "#DDDDDD", "#BBBBBB", "#0072B2"
+COLOURS = (OURS, "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#332288", "#56B4E9")  # of kinds of data
 
 
-def colours_of(labels: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each objective: its own, or the next of the others.
-
-    >>> colours_of(["queryrmse", "yetiloss:gap", "listnet"])
-    {'queryrmse': '#CC79A7', 'yetiloss:gap': '#D55E00', 'listnet': '#E69F00'}
-    """
-    others = cycle(OTHERS)
-    return {label: COLOURS.get(label) or next(others) for label in labels}
-
-
-def blank(width: float, height: float, title: str) -> Figure:
-    """Return an empty figure, in inches."""
-    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+def blank(width: float, height: float) -> Figure:
+    """Return an empty figure, in inches. Text of 9 points can be read on a phone up to a width of 4.8."""
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(fill(title, int(11.5 * width)), x=0.01, ha="left", fontsize=11, color=INK)
     return figure
 
 
@@ -52,11 +35,11 @@ def write(figure: Figure, path: Path) -> Path:
     return path
 
 
-def quiet(ax: Any) -> None:
-    """Remove frame and ticks, and draw pale lines."""
+def quiet(ax: Any, lines: str = "y") -> None:
+    """Remove frame and ticks, and draw pale lines from the marks of one axis."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
-    ax.grid(axis="y", color=PALE, lw=0.6)
+    ax.grid(axis=lines, color=PALE, lw=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(colors=INK, length=0, labelsize=9)
 
@@ -69,57 +52,62 @@ def distinct(items: Iterable[Any]) -> list[Any]:
 def lead_dots(table: pd.DataFrame) -> Figure:
     """Draw the lead of our default objectives over native ones, in thousandths, with 95% intervals.
 
-    Each metric has a row, each library a panel. Dots of all kinds of data but the last are hollow.
+    Each library has a panel, each metric a row, each kind of data a colour.
     """
     metrics, kinds = distinct(table["metric"]), distinct(table["data"])
     libraries = [library for library in TITLES if library in set(table["library"])]
-    colours = colours_of(distinct(table["ours"]))
-    title = "Thousandths above the library's best objective, with 95% intervals"
-    figure = blank(6.4, 0.45 * len(metrics) + 1.9, title)
+    figure = blank(4.8, 0.42 * len(metrics) + 1.5)
     axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
-    looks: dict[str, Any] = {kind: {"mfc": "white" if kind != kinds[-1] else None} for kind in kinds}
     for ax, library in zip(axes, libraries, strict=True):
-        for _, each in table[table["library"] == library].iterrows():
-            row = metrics.index(each["metric"]) + 0.26 * (kinds.index(each["data"]) - (len(kinds) - 1) / 2)
-            look = {"color": colours[each["ours"]], **looks[each["data"]]}
-            ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
+        ax.axvspan(-5, 5, color="#F0F0F0", lw=0)
         ax.axvline(0.0, color=INK, lw=0.8)
-        ax.set_title(TITLES[library], loc="left", fontsize=11.5, fontweight="bold", color=INK)
-        quiet(ax)
-        ax.grid(axis="y", lw=0)
-        ax.grid(axis="x", color=PALE, lw=0.6)
+        for _, each in table[table["library"] == library].iterrows():
+            kind = kinds.index(each["data"])
+            row = metrics.index(each["metric"]) + 0.7 / len(kinds) * (kind - (len(kinds) - 1) / 2)
+            d, error = 1000 * each["difference"], 1960 * each["se"]
+            interval(ax, row, d, d - error, d + error, COLOURS[kind % len(COLOURS)])
+        ax.set_title(TITLES[library], loc="left", fontsize=10, fontweight="bold", color=INK)
+        quiet(ax, "x")
         ax.locator_params(axis="x", nbins=4)
-    axes[0].set_yticks(range(len(metrics)), metrics)
+    axes[0].set_yticks(range(len(metrics)), [name.replace("precision", "p").upper() for name in metrics])
     axes[0].set_ylim(len(metrics) - 0.5, -0.5)
-    handles = [Line2D([], [], color=colour, lw=4, label=objective) for objective, colour in colours.items()]
-    handles += [Line2D([], [], color=INK, marker="o", label=kind, **look) for kind, look in looks.items()]
-    figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=9, frameon=False)
+    figure.supxlabel(
+        "thousandths:  \N{LEFTWARDS ARROW} library better | ours better \N{RIGHTWARDS ARROW}", fontsize=10, color=INK
+    )
+    marks = [Line2D([], [], color=colour, marker="o", label=kind) for kind, colour in zip(kinds, COLOURS, strict=False)]
+    figure.legend(handles=marks, loc="outside upper left", ncols=2, fontsize=9, frameon=False)
     return figure
 
 
 def seconds(results: Iterable[dict[str, Any]]) -> Figure:
     """Draw the seconds of a training with each library's own ranking objectives, and with our default objective."""
-    figure = blank(6.0, 3.3, "Seconds of a training, less is better")
-    ax, rows = figure.subplots(), []
     found = {(r["library"], r["objective"]): float(median(r["seconds"])) for r in results}
-    for library, objectives in NATIVE.items():
-        own = {f"{TITLES[library]}, {name}": (found[library, name], "#BBBBBB") for name in objectives}
-        rows += [*own.items(), ("yetiloss:ndcg, our default", (found[library, "yetiloss:ndcg"], OURS)), ("", (0, PALE))]
-    for y, (name, (value, colour)) in enumerate(rows[:-1]):
-        ax.barh(y, value, 0.8, color=colour)
-        ax.text(value + 0.2, y, f"{value:.1f}" if name else "", va="center", fontsize=9, color=INK)
-    quiet(ax)
+    figure = blank(4.8, 3.7)
+    axes = figure.subplots(len(NATIVE), 1, sharex=True, height_ratios=[len(own) + 1.4 for own in NATIVE.values()])
+    for ax, (library, own) in zip(axes, NATIVE.items(), strict=True):
+        bars(ax, {name: found[library, name] for name in (*own, "yetiloss:ndcg")})
+        ax.set_title(TITLES[library], loc="left", fontsize=10, fontweight="bold", color=INK)
+        ax.set_yticks(ax.get_yticks(), [*own, "yetiloss:ndcg (ours)"])
+    figure.supxlabel("seconds of a training, less is better", fontsize=10, color=INK)
+    return figure
+
+
+def bars(ax: Any, values: Mapping[str, float]) -> None:
+    """Draw a bar for each value, with its number; the last is ours."""
+    for y, (name, value) in enumerate(values.items()):
+        ax.barh(y, value, 0.75, color=OURS if y == len(values) - 1 else GREY)
+        ax.text(value, y, f" {value:.1f}", va="center", fontsize=9, color=INK)
+    quiet(ax, "x")
     ax.grid(lw=0)
     ax.spines[:].set_visible(False)
     ax.set_xticks([])
-    ax.set_yticks(range(len(rows) - 1), [name for name, _ in rows[:-1]])
+    ax.set_yticks(range(len(values)), [*values])
     ax.invert_yaxis()
-    return figure
 
 
 def demo_panels(seconds: pd.DataFrame, goals: pd.DataFrame, named: pd.DataFrame) -> Figure:
     """Draw the three comparisons of the demo, with 95% intervals over test queries."""
-    figure = blank(9.6, 3.4, "")
+    figure = blank(9.6, 3.4)
     times, both, mean = figure.subplots(1, 3)
     libraries = [library for library in TITLES if library in set(seconds["library"])]
     for row, library in enumerate(libraries):
@@ -154,4 +142,4 @@ def demo_panels(seconds: pd.DataFrame, goals: pd.DataFrame, named: pd.DataFrame)
 
 def interval(ax: Any, y: float, value: float, low: float, high: float, colour: str) -> None:
     """Draw a dot and its interval."""
-    ax.errorbar(value, y, xerr=[[value - low], [high - value]], fmt="o", ms=6.5, lw=1.6, color=colour)
+    ax.errorbar(value, y, xerr=[[value - low], [high - value]], fmt="o", ms=5, lw=1.4, color=colour)

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import seconds, write
+from benchmarks.figures import TITLES, lead_dots, seconds, write
 from benchmarks.provenance import provenance
 from ltr_objectives._files import replacing
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PICTURE = ROOT / "docs" / "pictures" / "seconds.png"
+PICTURES = ROOT / "docs" / "pictures"
 PAGES = (ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
     "lead": "**What our names give",
@@ -215,7 +216,10 @@ def block(name: str, results: Path) -> str:
     ``scaling.json``.
     """
     folder, _, part = name.partition("/")
-    if (results / folder).is_dir():
+    if part == "short" and (results / folder / f"{folder}.csv").exists():
+        document = json.loads((results / folder / "study.json").read_text())
+        body = pipe_table(equivalence(pd.read_csv(results / folder / f"{folder}.csv")))
+    elif (results / folder).is_dir():
         document = json.loads((results / folder / "study.json").read_text())
         paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
         first = next(i for i, text in enumerate(paragraphs) if text.startswith(PARTS[part]))
@@ -225,6 +229,27 @@ def block(name: str, results: Path) -> str:
         body = pipe_table(TABLES[name](document))
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
     return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"
+
+
+def equivalence(table: pd.DataFrame) -> Lines:
+    """Tabulate the differences of metrics in each library, in thousandths, and the smallest margin that is passed."""
+    lines = [["metric", *(TITLES[library] for library in table["library"].unique())]]
+    for metric, of in table.groupby("metric", sort=False):
+        cells = (f"{1e3 * r.difference:+.1f} ({1e3 * r.se:.1f}), {1e3 * r.within:.1f}" for r in of.itertuples())
+        lines.append([str(metric), *cells])
+    return lines
+
+
+def pooled(results: Path) -> pd.DataFrame:
+    """Return the leads of our names over all data of the study, and of its held-out queries."""
+    parts = {"all queries of the study": ("untuned", "untuned_catboost"),
+             "held-out queries": ("held_halves", "held_catboost")}  # fmt: skip
+    tables = []
+    for kind, folders in parts.items():
+        for folder in folders:
+            table = pd.read_csv(results / folder / "lead.csv")
+            tables.append(table[table["data"] == table["data"].iloc[-1]].assign(data=kind))
+    return pd.concat(tables)
 
 
 def published(text: str, results: Path) -> str:
@@ -243,11 +268,16 @@ def published(text: str, results: Path) -> str:
 def publish(
     results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
 ) -> None:
-    """Write the tables of the pages anew, and the picture of seconds.
+    """Write the tables and the pictures of the pages anew.
 
     Pages without changes are not written.
     """
-    write(seconds(json.loads((results / "training.json").read_text())["results"]), PICTURE)
+    pictures = {
+        "seconds": seconds(json.loads((results / "training.json").read_text())["results"]),
+        "level": lead_dots(pooled(results)),
+    }
+    for name, figure in pictures.items():
+        write(figure, PICTURES / f"{name}.png")
     for page in PAGES:
         text = page.read_text()
         new = published(text, results)

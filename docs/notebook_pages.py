@@ -3,7 +3,7 @@
 import base64
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,14 @@ import nbformat
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 
 
-def pages() -> Iterator[tuple[str, bytes]]:
-    """Name and content of a page for each notebook, and of its pictures."""
+def pages(outside: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of a page for each notebook, and of its pictures; ``outside`` leads links off the site."""
     for path in sorted(FOLDER.glob("*.ipynb")):
         notebook, pictures = nbformat.read(path, as_version=4), {}
         blocks: list[str] = []
         for number, cell in enumerate(notebook.cells):
             if cell.cell_type == "markdown":
-                blocks.append(at_home(cell.source))
+                blocks.append(at_home(outside(cell.source)))
                 continue
             blocks.append(f"```python\n{cell.source}\n```")
             for i, output in enumerate(joined(cell.outputs)):
@@ -33,8 +33,7 @@ def pages() -> Iterator[tuple[str, bytes]]:
 
 def at_home(markdown: str) -> str:
     """Lead the links of a notebook to pages of the site."""
-    markdown = markdown.replace("](../docs/", "](../").replace("](../benchmarks/results/README.md", "](../studies.md")
-    return markdown.replace(".ipynb)", ".md)")
+    return markdown.replace("](../docs/", "](../").replace(".ipynb)", ".md)")
 
 
 def joined(outputs: list[Any]) -> Iterator[Any]:

@@ -57,14 +57,14 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
 }
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
-OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./[^)]*\)")  # a link that the site cannot follow
+OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./((?!docs/)[^)]*)\)")  # a link to no page of the site
+REPOSITORY = os.environ.get("REPOSITORY_URL", "")  # as mkdocs.yml reads it
 SHOWN = re.compile(r"\]\(\.\./((?:notebooks|examples)/\w+)\.(?:ipynb|py)(?=[)#])")  # a file that is a page of the site
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 ELSEWHERE = {  # pages of the site that stand elsewhere
     "index.md": ROOT / "README.md",
     "changelog.md": ROOT / "CHANGELOG.md",
-    "studies.md": ROOT / "benchmarks" / "results" / "README.md",
 }
 LINK = re.compile(r"\]\((?![\w+]+:|#)([^)#]+)")
 SURFACE = "<!-- every public name -->"
@@ -123,7 +123,7 @@ def write() -> None:
     for name, markdown in reference():
         (OUT / name).parent.mkdir(exist_ok=True)
         (OUT / name).write_text(markdown, encoding="utf-8")
-    for name, content in notebook_pages.pages():
+    for name, content in notebook_pages.pages(outside):
         (OUT / "notebooks").mkdir(exist_ok=True)
         (OUT / "notebooks" / name).write_bytes(content)
     (OUT / "examples").mkdir()
@@ -146,9 +146,14 @@ def on_site(markdown: str) -> str:
     for name, source in ELSEWHERE.items():
         markdown = markdown.replace(f"]({os.path.relpath(source, DOCS)}", f"]({name}")
     markdown = SOURCE.sub(lambda match: f"]({SOURCES.get(match[1], match[1])})", NAMED.sub(named, markdown))
-    markdown = OTHER_FILE.sub(r"\1", SHOWN.sub(r"](\1.md", markdown))
+    markdown = outside(SHOWN.sub(r"](\1.md", markdown))
     markdown = DIFF.sub(tabs, HEADER.sub(r"---\n\1\n---", linked(markdown)))
     return markdown.replace(SURFACE, surface()) if SURFACE in markdown else markdown
+
+
+def outside(markdown: str) -> str:
+    """Lead links to files that are no pages of the site to the repository, or to nothing if it has no address."""
+    return OTHER_FILE.sub(rf"[\1]({REPOSITORY}/blob/main/\2)" if REPOSITORY else r"\1", markdown)
 
 
 def example(path: Path) -> str:

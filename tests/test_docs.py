@@ -34,6 +34,7 @@ EXECUTED = re.compile(r"^<!-- executed: (true|nearly|on less data) -->$", re.MUL
 NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=--trees )\d{3,}|(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
+ELSEWHERE = (README, ROOT / "benchmarks" / "results" / "README.md", ROOT / "notebooks" / "papers.md")
 RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.search(text))}
 MAIN = {"choose_objective.md", "estimators.md", "metrics.md", "tools.md", "tutorial.md"}
 
@@ -95,8 +96,7 @@ def test_the_readme_runs_and_prints_what_it_says(capsys):
 
 
 def test_links_hold_in_the_repository():
-    others = (README, ROOT / "benchmarks" / "results" / "README.md")
-    pages = {DOCS / page: text for page, text in PAGES.items()} | {page: page.read_text() for page in others}
+    pages = {DOCS / page: text for page, text in PAGES.items()} | {page: page.read_text() for page in ELSEWHERE}
     for page, text in pages.items():
         for link, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", BLOCK.sub("", text)):
             found = page.parent.joinpath(link).resolve() if link else page
@@ -115,7 +115,7 @@ def anchors(text: str) -> set[str]:
 def test_settings_that_pages_link_exist():
     modules = (ltr_objectives, adapters, datasets)
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
-    for text in PAGES.values():
+    for text in (*PAGES.values(), *(page.read_text() for page in ELSEWHERE)):
         for setting, name, file in re.findall(r"\[`((\w+)[^`\]]*)`\]\(\.\./([\w/]+\.py)\)", text):
             eval(setting, public.copy())  # raises for an argument that does not exist
             assert Path(inspect.getfile(inspect.unwrap(public[name]))).samefile(ROOT / file), (setting, file)
