@@ -14,6 +14,7 @@ from ltr_objectives.adapters._tables import Part, as_categories, categorical, na
 from ltr_objectives.checks import check_integer, check_list, is_number
 from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
+from ltr_objectives.language import METRIC_FORM, OBJECTIVE_FORM
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -256,7 +257,7 @@ def unknown_objective(text: str, library: Library) -> str:
         meant = f"; to train for this metric write 'yetiloss:{text}'"
     else:
         meant = did_you_mean(text.partition(":")[0], [*Objective.named, *library.natives])
-    return f"objective={text!r} is neither ours, such as 'yetiloss:map', nor one of {library.name}'s for rankers{meant}"
+    return f"objective={text!r} is neither ours, {OBJECTIVE_FORM}, nor one of {library.name}'s for rankers{meant}"
 
 
 def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
@@ -291,7 +292,7 @@ def unknown_metric(metric: str, library: Library) -> str:
     theirs = dir(library.load().metrics) if library.capitals else ("rmse", "mae", "auc", "logloss")
     meant = did_you_mean(metric.partition("@")[0], [*metric_names(), *theirs])
     meant = "; leave it out to evaluate what the objective optimises" if metric.lower() == "none" else meant
-    return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
+    return f"eval_metric={metric!r} is neither ours, {METRIC_FORM}, nor the library's{meant}"
 
 
 def optimised(objective: AnyObjective, parts: Sequence[Part]) -> Metric | str | None:

@@ -28,6 +28,11 @@ PLUS, METRIC_PLUS = (
     for follows in (":", "@(")
 )
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
+# in messages
+METRIC_FORM = "such as 'ndcg@10', 'map(threshold=2,empty=skip)' or 'ndcg@10 + 0.3*map' (weights in front, at least 0)"
+OBJECTIVE_FORM = (
+    "such as 'yetiloss:map', 'lambdamart:ndcg;sigma=2' or 'listnet + 0.3*hinge' (weights in front, at least 0)"
+)
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 
 
@@ -80,6 +85,15 @@ def metric_text(name: str, settings: dict[str, Any]) -> str:
     return f"{name}({','.join(setting_texts(settings))})" if settings else name
 
 
+def weight_text(weight: float) -> str:
+    """Return the text before a part of a sum.
+
+    >>> weight_text(2.0), weight_text(1.0)
+    ('2*', '')
+    """
+    return "" if weight == 1 else f"{_plain(weight)}*"
+
+
 def setting_texts(settings: dict[str, Any]) -> list[str]:
     """Return the text ``parameter=value`` of each setting."""
     return [f"{name}={_plain(value)}".replace(" ", "") for name, value in settings.items()]
@@ -120,6 +134,8 @@ def split_objective(text: str) -> tuple[str, str]:
         "as in '2*yetiloss:map+0.3*yetiloss:ndcg@10'",
     )
     name, _, settings = objective.partition(":")
+    form = f"objective {shown(text)} is not of the form name:metric;parameter=value, {OBJECTIVE_FORM}"
+    require(not re.search(r"[-*/@,;=]", name.partition("(")[0]), form)
     return name, settings
 
 
@@ -138,7 +154,11 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     found: dict[str, Any] = {}
     for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        require(equals and value, f"{shown(part)} in {shown(whole)} is not of the form parameter=value")
+        require(
+            equals and value and re.fullmatch(r"\w+", key) and "=" not in value.partition("(")[0],
+            f"{shown(part)} in {shown(whole)} is not of the form parameter=value; parameters of objectives have ; "
+            "between them, those of metrics commas, as in 'lambdamart:ndcg(gain_type=linear,empty=skip)@10;sigma=2'",
+        )
         if key not in known:
             there = f"there are {', '.join(known)}{did_you_mean(key, known)}"
             raise LTRError(f"{name} has no parameter {shown(key)}; {there}")

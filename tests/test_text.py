@@ -221,6 +221,16 @@ def test_a_query_counts_by_its_amount_if_the_metric_is_not_normalised_by_query(m
         np.testing.assert_allclose(found[4:], 4 * found[:4], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("given", "written"), [("2", "2*"), ("2.0", "2*"), ("0.3", "0.3*"), ("1.0", ""), ("1e-5", "1e-05*")]
+)
+@pytest.mark.parametrize(("read", "part"), [(get_metric, "auc"), (get_objective, "ranknet")])
+def test_weights_of_a_sum_are_written_as_options_are(read, part, given, written):
+    found = read(f"{given}*{part} + 3*{part}")
+    assert str(found) == f"{written}{part}+3*{part}"
+    assert read(str(found)) == found
+
+
 @pytest.mark.parametrize("metric", BY_AMOUNT, ids=repr)
 def test_a_metric_without_a_maximum_counts_in_a_sum_as_a_share_of_its_best_value(metric, rng):
     scores, relevance, sold = rng.normal(size=60), rng.integers(0, 4, 60).astype(float), rng.integers(0, 4, 60) * 1.0

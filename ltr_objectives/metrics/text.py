@@ -12,7 +12,7 @@ from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.extensible import find_class
 from ltr_objectives.goals import split_goal
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.language import read_values, split_list, split_metric, split_metrics
+from ltr_objectives.language import METRIC_FORM, read_values, split_list, split_metric, split_metrics, weight_text
 from ltr_objectives.metrics.base import LEARNED, Metric
 from ltr_objectives.queries import Queries
 
@@ -37,7 +37,7 @@ class WeightedSum(Metric):
 
     def __str__(self) -> str:
         of = zip(self.weights, self.parts, strict=True)
-        return "+".join(str(part) if weight == 1 else f"{weight}*{part}" for weight, part in of)
+        return "+".join(f"{weight_text(weight)}{part}" for weight, part in of)
 
     @property
     def goals(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def read_metric(metric: str | Metric | None, convention: str | None, named: Mapp
     plain, goal = split_goal(metric.strip())
     split = split_metric(plain)
     if split is None:
-        form = "name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
+        form = f"name, name@k or name(parameter=value)@k, {METRIC_FORM}; several metrics are a list"
         raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(named))}")
     name, settings, k = split
     _refuse_only_evaluated(name, ONLY_EVALUATED, named)

@@ -87,7 +87,7 @@ class Mixture(Composite):
             object.__setattr__(self, name, value)
 
     def _text(self) -> str:
-        parts = [("" if part.factor == 1 else f"{part.factor}*", part.objective, part.goal) for part in self.members]
+        parts = [(language.weight_text(part.factor), part.objective, part.goal) for part in self.members]
         # not str, which would read the text of each part, and __str__ reads that of the sum
         return "+".join(weight + with_goal(part._text() or repr(part), goal) for weight, part, goal in parts)
 
