@@ -143,7 +143,7 @@ def evaluate(
         values[of] = m.values(part, s[kept], n_threads=n_threads)
         return values
 
-    if not judged and any(hasattr(m, "threshold") for m in chosen):
+    if not judged:
         warn_if_all_relevant(chosen, queries, "these labels", n_threads)
     results = {str(m): value(m) for m in chosen}
     return results if isinstance(metric, list | tuple) else results[str(chosen[0])]

@@ -62,6 +62,28 @@ def test_warnings_within_tools_show_the_line_that_called_them():
     assert warnings_of(lambda: compare_scores("map", Y, -Y, labels, GROUP))
 
 
+THRESHOLDS = [str(m) for m in ONE_OF_EACH if hasattr(m, "threshold") and m.empty != "skip"]
+STARS = {"sales": Y, "stars": 1.0 + Y}
+CALLS = {
+    "evaluate": lambda metric: evaluate(metric, Y, STARS, GROUP),
+    "compare_scores": lambda metric: compare_scores(metric, Y, -Y, STARS, GROUP),
+    "fit": lambda metric: ranker("lightgbm", "yetiloss", eval_metric=metric, n_estimators=1).fit(
+        X, Y, group=GROUP, eval_set=[(X, Y)], eval_group=[GROUP], eval_labels=[{"stars": STARS["stars"]}]
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("metric", THRESHOLDS)
+def test_a_sum_does_not_hide_a_part_that_no_order_changes(metric, call):
+    alone, some = (
+        [str(each.message) for each in warnings_of(lambda text=text: CALLS[call](text))]
+        for text in (f"{metric}[stars]", f"ndcg@10 + 0.3*{metric}[stars]")
+    )
+    assert len(some) == 1
+    assert some == alone
+
+
 @ways
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_limit_that_forbids_every_split(library, way):

@@ -10,8 +10,8 @@ from ltr_objectives.queries import Queries
 
 
 def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str, n_threads: int | None = None) -> None:
-    """Warn if every order of the documents has the same value of a metric; ``where`` names the data."""
-    for metric in metrics:
+    """Warn if every order of the documents has the same value of a metric, or of a part of a sum, on data ``where``."""
+    for metric in _parts(metrics):
         if not metric._same_for_every_order(queries, n_threads):
             continue
         labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", None)
@@ -28,7 +28,12 @@ def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str
 
 def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str, n_threads: int | None = None) -> None:
     """Warn of a metric whose threshold is below or above all labels, such as MAP of stars 1 to 5."""
-    for metric in metrics if len(queries) > 1 else ():
+    for metric in _parts(metrics) if len(queries) > 1 else ():
         labels, threshold = queries.of(metric.goal).labels, getattr(metric, "threshold", None)
         if threshold is not None and labels.min() < labels.max() and not labels.min() <= threshold < labels.max():
             warn_of_equal_orders([metric], queries, where, n_threads)
+
+
+def _parts(metrics: Iterable[Metric]) -> list[Metric]:
+    """Return each metric once; of a sum its parts."""
+    return [*dict.fromkeys(part for metric in metrics for part in getattr(metric, "parts", (metric,)))]
