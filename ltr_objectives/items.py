@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,7 +21,7 @@ def evaluate_items(
     k: int = 10,
     catalogue: int | None = None,
     familiarity: ArrayLike | None = None,
-    vectors: ArrayLike | None = None,
+    vectors: Any = None,
     labels: ArrayLike | None = None,
     expected: ArrayLike | None = None,
 ) -> dict[str, float]:
@@ -49,7 +51,7 @@ def evaluate_items(
         Number of items that could be shown; by default those in ``item``.
     familiarity : array of shape (rows,), optional
         Share of the users who know the item, above 0 and at most 1.
-    vectors : array of shape (rows, dimensions), optional
+    vectors : array or sparse matrix of shape (rows, dimensions), or column of arrays, optional
         Features of the items, such as embeddings; none may be all zeros.
     labels : array of shape (rows,), optional
         A document is relevant if its label is above 0.
@@ -94,7 +96,7 @@ def evaluate_items(
         require(((p > 0) & (p <= 1)).all(), "familiarity must be shares of users above 0 and at most 1")
         found["novelty"] = mean(-np.log2(p[top]))
     if vectors is not None:
-        found["diversity"] = _diversity(np.asarray(to_numpy(vectors, "vectors"), np.float64), top, of, queries)
+        found["diversity"] = _diversity(_matrix(vectors), top, of, queries)
     require(
         (labels is None) == (expected is None), "serendipity needs both labels= and expected=; pass both or neither"
     )
@@ -104,6 +106,13 @@ def evaluate_items(
         check_rows("expected", e, queries.rows)
         found["serendipity"] = mean((queries.labels[top] > 0) & ~e[top])
     return {f"{name}@{k}": value for name, value in found.items()}
+
+
+def _matrix(vectors: Any) -> np.ndarray:
+    """Return the vectors of a matrix, also a sparse one, or of a column of arrays."""
+    given = to_numpy(vectors.toarray() if hasattr(vectors, "toarray") else vectors, "vectors")
+    rows = to_numpy(given.tolist(), "vectors") if given.dtype == object else given
+    return vector("vectors", rows.reshape(-1)).reshape(rows.shape)
 
 
 def _diversity(vectors: np.ndarray, top: np.ndarray, of: np.ndarray, queries: Queries) -> float:

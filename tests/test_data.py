@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from examples import movielens_archive
 
 from benchmarks import movielens
@@ -297,6 +298,29 @@ def test_measures_of_items_are_those_of_the_definitions(k, kind):
     assert list(found) == [f"{name}@{k}" for name in ("items", "coverage", "novelty", "diversity", "serendipity")]
     expected = by_definition(scores, item, sizes, k, familiarity, vectors, labels, expected)
     np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12)
+
+
+FORMS = {
+    "lists": np.ndarray.tolist,
+    "column of lists": lambda x: pd.Series(x.tolist()),
+    "column of arrays": lambda x: pd.Series([*x]).to_numpy(),
+    "DataFrame": pd.DataFrame,
+    "sparse matrix": scipy.sparse.coo_matrix,
+    "sparse array": scipy.sparse.csc_array,
+    "polars": lambda x: pl.Series(x.tolist()),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vectors_of_items_in_every_form(form, rng):
+    vectors, lists = rng.normal(size=(5, 3)), ([3, 1, 2, 1, 2], [*"abcde"], [3, 2])
+    assert evaluate_items(*lists, vectors=FORMS[form](vectors)) == evaluate_items(*lists, vectors=vectors)
+
+
+@pytest.mark.parametrize("vectors", [[[1.0], [1.0, 2.0]], pd.Series([[1.0], [1.0, 2.0]]), [["a"], ["b"]], [1.0, 2.0]])
+def test_vectors_that_are_no_matrix_are_refused_by_name(vectors):
+    with pytest.raises(LTRError, match="vectors"):
+        evaluate_items([2, 1], ["a", "b"], [2], vectors=vectors)
 
 
 def test_items_of_query_ids_and_a_catalogue():
