@@ -10,15 +10,17 @@ from generated import ranking
 
 from ltr_objectives import (
     LTRError,
+    Metric,
     Objective,
     compare_scores,
     evaluate,
     evaluate_exposure,
     get_metric,
+    metric_names,
     objective_for,
     objective_names,
 )
-from ltr_objectives.metrics.only_evaluated import any_metric
+from ltr_objectives.metrics.only_evaluated import POWERS, any_metric
 
 RNG = np.random.default_rng(0)
 X, Y, QID = ranking(0)
@@ -47,6 +49,13 @@ def test_errors_by_row_are_those_of_scikit_learn(name):
         assert value == pytest.approx(root(error(Y[q == QID] - 2, SCORES[q == QID])))
     some = evaluate(name, SCORES, Y, SIZES, (np.arange(len(SIZES)) > 0).astype(float), per_query=True)
     assert np.isnan(some).tolist() == [True] + [False] * (len(SIZES) - 1)
+
+
+@pytest.mark.parametrize("name", [*POWERS, *metric_names()])
+def test_a_mean_without_any_weight_is_refused(name):
+    some = f"{name}@3" if name in Metric.named and Metric.named[name].cutoff == "required" else name
+    with pytest.raises(LTRError, match="weight"):
+        evaluate(some, SCORES, np.minimum(Y, 1), SIZES, np.zeros(len(Y)))
 
 
 def test_first_is_the_expected_rank_of_the_first_relevant_document():

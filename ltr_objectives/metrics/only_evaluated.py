@@ -50,7 +50,9 @@ class RowError:
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         """Return the error of all rows."""
-        return float(self._error(queries, scores, np.zeros(1, np.int64))[0])
+        found = float(self._error(queries, scores, np.zeros(1, np.int64))[0])
+        require(found == found, f"{self}: all rows have weight 0, so the mean is not defined; give some row a weight")
+        return found
 
     def _error(self, queries: Queries, scores: ArrayLike, starts: np.ndarray) -> np.ndarray:
         """Return the error of the rows from each start up to the next."""
