@@ -147,3 +147,15 @@ def test_labels_for_which_every_order_is_as_good_are_named(metric):
             found = compare_scores(metric, ONE, OTHER, labels, qid=QID)
         assert (found.difference, found.p) == (pytest.approx(0.0, abs=1e-12), pytest.approx(1.0))
     compare_scores(metric, ONE, OTHER, graded, qid=QID)  # warnings are errors
+
+
+@pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
+def test_a_sum_is_compared_in_queries_in_which_all_parts_have_a_value(metric):
+    if not hasattr(metric, "kind"):
+        return
+    labels = {"first": Y, "goal": np.where(QID % 3 > 0, np.minimum(Y, metric.label_limit or np.inf), 0.0)}
+    total = f"ndcg(empty=skip) + 0.3*{replace(metric, goal='goal')}"
+    values = evaluate(total, ONE, labels, SIZES, per_query=True)
+    found = compare_scores(total, ONE, OTHER, labels, SIZES)
+    assert found.a == pytest.approx(np.nanmean(values))
+    assert found.queries == np.count_nonzero(~np.isnan(values))

@@ -23,8 +23,9 @@ ONLY_EVALUATED = "first", "mae", "rmse"  # by metrics.only_evaluated
 class WeightedSum(Metric):
     """A sum of metrics with weights, each on the labels of its goal; read from text such as "ndcg@10 + 0.3*map[sold]".
 
-    The mean is the sum of the means, each over the queries and with the weights of its metric. A metric without a
-    maximum, such as DCG, counts as a share of its best possible mean, so that its weight does not depend on its unit.
+    The mean is the sum of the means, each over the queries and with the weights of its metric. Values by query, which
+    ``compare_scores`` averages, are NaN if a part has none. A metric without a maximum, such as DCG, counts as a share
+    of its best possible mean, so that its weight does not depend on its unit.
     """
 
     parts: tuple[Metric, ...] = ()
