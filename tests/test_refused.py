@@ -1,4 +1,4 @@
-"""Every call of refusals.toml raises LTRError with these words."""
+"""Every call of refusals.toml raises LTRError, and names what is wrong."""
 
 from pathlib import Path
 
