@@ -116,6 +116,8 @@ def write() -> None:
 
     shutil.rmtree(OUT, ignore_errors=True)
     shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
+    with (OUT / "extra.css").open("a", encoding="utf-8") as style:
+        style.write(f'.md-header__topic:first-child .md-ellipsis::after {{ content: " {ltr_objectives.__version__}"; }}\n')
     for page in OUT.rglob("*.md"):
         page.write_text(on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, source in ELSEWHERE.items():
@@ -413,7 +415,11 @@ of a pair with the larger and the smaller label.
     derivations = "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in kernels())
     yield (
         "objectives/kernels.md",
-        f"""# Kernels
+        f"""---
+search: {{exclude: true}}
+---
+
+# Kernels
 
 How the formulas of the [objectives](index.md) and [metrics](../api/metrics.md) are computed. Functions of these modules
 are not public.
