@@ -1,14 +1,14 @@
 """The callables: every entry of XGBoost and LightGBM gives the same model, metrics have the right sign, threads."""
 
+import contextlib
 import sys
 
-import catboost
 import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
 from catalog import PATHS
-from catboost import CatBoost, CatBoostRanker, Pool
+from catboost import CatBoost, Pool
 from rankers import LIBRARIES, ranker_class
 from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
@@ -192,24 +192,18 @@ OF_CAT = {"iterations": 1, "verbose": 0, "allow_writing_files": False}
 ENTRIES = {  # ways to give an objective or a metric to a library
     ("xgboost", "objective"): [
         lambda o, data: xgb.train({}, data, 1, obj=o),
-        lambda o, data: xgb.train({"objective": o}, data, 1),
         lambda o, data: xgb.cv({}, data, 1, nfold=2, obj=o),
         lambda o, data: xgb.Booster({}, [data]).update(data, 0, fobj=o),
-        lambda o, _: xgb.XGBRegressor(objective=o, n_estimators=1).fit(X, LABELS, sample_weight=LABELS + 1),
     ],
     ("xgboost", "metric"): [
         lambda m, data: xgb.train({}, data, 1, custom_metric=m, evals=[(data, "a")], verbose_eval=False),
-        lambda m, data: xgb.train({"eval_metric": m}, data, 1, evals=[(data, "a")], verbose_eval=False),
         lambda m, data: xgb.cv({}, data, 1, nfold=2, custom_metric=m),
-        lambda m, _: xgb.XGBRanker(eval_metric=m).fit(X, LABELS, qid=QID, eval_set=[(X, LABELS)], eval_qid=[QID]),
-        lambda m, _: xgb.XGBRegressor(eval_metric=m).fit(X, LABELS, eval_set=[(X, LABELS)]),
     ],
     ("lightgbm", "objective"): [
         lambda o, data: lgb.train({**LGB, "objective": o}, data, 1),
         lambda o, data: lgb.cv({**LGB, "objective": o}, data, 1, folds=FOLDS),
         lambda o, data: lgb.Booster({**LGB, "objective": "none"}, data).update(fobj=o),
         lambda o, _: lgb.LGBMRanker(objective=o, n_estimators=1, **LGB).fit(X, LABELS, group=GROUP),
-        lambda o, _: lgb.LGBMRegressor(objective=o, n_estimators=1, **LGB).fit(X, LABELS),
     ],
     ("lightgbm", "metric"): [
         lambda m, data: lgb.train(OF_LGB, data, 1, valid_sets=[data], feval=m),
@@ -217,23 +211,19 @@ ENTRIES = {  # ways to give an objective or a metric to a library
         lambda m, _: lgb.LGBMRanker(n_estimators=1, **LGB).fit(
             X, LABELS, group=GROUP, eval_set=[(X, LABELS)], eval_group=[GROUP], eval_metric=m
         ),
-        lambda m, _: lgb.LGBMRegressor(n_estimators=1, **LGB).fit(X, LABELS, eval_set=[(X, LABELS)], eval_metric=m),
     ],
     ("catboost", "objective"): [
         lambda o, data: CatBoost({**OF_CAT, "loss_function": o, "eval_metric": "NDCG"}).fit(data),
-        lambda o, data: catboost.cv(data, {**OF_CAT, "loss_function": o, "eval_metric": "NDCG"}, fold_count=2),
-        lambda o, data: CatBoostRanker(**OF_CAT, loss_function=o).fit(data),
     ],
     ("catboost", "metric"): [
         lambda m, data: CatBoost({**OF_CAT, "loss_function": "YetiRank", "eval_metric": m}).fit(data, eval_set=data),
-        lambda m, data: CatBoost({**OF_CAT, "loss_function": "YetiRank", "custom_metric": [m]}).fit(data),
     ],
 }  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 @pytest.mark.parametrize(("library", "role"), ENTRIES)
-def test_a_callable_in_the_place_of_another_trains_nothing(library, role):
+def test_only_the_callable_of_its_place_trains(library, role):
     pool = Pool(X, LABELS, group_id=QID)
     data = {"xgboost": dmatrix, "lightgbm": dataset, "catboost": lambda: pool}[library]
     made = {
@@ -242,8 +232,9 @@ def test_a_callable_in_the_place_of_another_trains_nothing(library, role):
         "catboost": (catboost_objective(OURS, pool), catboost_metric("map", pool, pool)),
     }
     for callables in (each for both in made.values() for each in both):
-        for enter in ENTRIES[library, role] if callables.__name__ != f"{library}_{role}" else ():
-            with pytest.raises(Exception, match=r"\w"):
+        right = callables.__name__ == f"{library}_{role}"
+        for enter in ENTRIES[library, role]:
+            with contextlib.nullcontext() if right else pytest.raises(Exception, match=r"\w"):
                 enter(callables, data())
 
 
