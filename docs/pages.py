@@ -117,7 +117,9 @@ def write() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
     with (OUT / "extra.css").open("a", encoding="utf-8") as style:
-        style.write(f'.md-header__topic:first-child .md-ellipsis::after {{ content: " {ltr_objectives.__version__}"; }}\n')
+        style.write(
+            f'.md-header__topic:first-child .md-ellipsis::after {{ content: " {ltr_objectives.__version__}"; }}\n'
+        )
     for page in OUT.rglob("*.md"):
         page.write_text(on_site(page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, source in ELSEWHERE.items():
