@@ -118,6 +118,22 @@ def test_names_in_one_option_or_in_several_are_the_same():
     assert run_json("train", *files, *given)["features"] == [f"f{i}" for i in (0, *range(4, 10))]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("kind", ["text", "npy", "csv"])
+def test_positions_are_scores_from_the_top_and_are_refused_upside_down(kind, first, rng):
+    """Of ten queries, which users saw in about the right order; other scores are taken."""
+    y = rng.integers(0, 3, 100)
+    position = np.argsort(np.argsort(-(y + rng.random(100)).reshape(10, 10))).ravel() + first
+    of = {"labels": y, "qid": np.repeat(np.arange(10), 10)}
+    *labels, _, _, qid_option, qid, option, shown = columns(kind, **of, scores=y, position=position.astype(np.uint8))
+    asked = ["evaluate", *labels, qid_option, qid]
+    found = run_json(*asked, option, shown)["metrics"]["ndcg@10"]
+    assert found == pytest.approx(evaluate("ndcg@10", -position, y, qid=of["qid"]))
+    assert "--position" in fails(*asked, "--scores", shown)
+    for other in (position + 0.5, position // 2, position - 2, 10 - position):
+        run_json("evaluate", *columns(kind, **of, scores=other))
+
+
 def test_a_query_that_is_skipped_has_no_value():
     files = columns("text", labels=[0, 0, 0, 1, 0])
     arguments = ("evaluate", "--metric", "auc", "--convention", "sklearn", "--per-query", *files)

@@ -138,6 +138,11 @@ def test_scores_are_written_beside_the_ids_of_queries_and_items(ending):
     run_json("predict", "--model", model, "--data", f"test.{ending}", "--item", "item", "--out", f"out.{ending}")
     found = pd.read_parquet("out.parquet") if ending == "parquet" else pd.read_csv("out.csv", dtype={"item": str})
     pd.testing.assert_frame_equal(found, table[["qid", "item"]].reset_index(drop=True).assign(score=scores))
+    given = ["predict", "--model", model, "--data", f"test.{ending}", "--out"]
+    for option, out, lacks in (("qid", f"out.{ending}", False), ("id", f"o.{ending}", True), ("id", "o.npy", False)):
+        notes = run_json(*given, out, "--qid", option, "--item", "item")["notes"]
+        assert [f"no column '{option}'" in note for note in notes] == [True] * lacks
+    assert "--item" in fails(*given, "o.npy", "--item", NAMES[0])
     given = ["evaluate", "--data", f"test.{ending}", "--metric", "map", "--scores"]
     assert run_json(*given, f"out.{ending}:score")["metrics"] == run_json(*given, "scores.npy")["metrics"]
 

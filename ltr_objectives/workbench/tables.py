@@ -84,7 +84,10 @@ def read_frame(
     CSV reads ``text`` and ``categorical`` as they stand; only an empty cell is missing.
     """
     if path.suffix.lower() == ".parquet":
-        frame = pd.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
+        try:
+            frame = pd.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
+        except ValueError:  # pyarrow's words for a column that is missing, of which the loop below raises
+            frame = pd.read_parquet(path, engine="pyarrow")
     else:  # all columns, because usecols= skips the check of the number of fields
         known = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).iloc[0]
         twice = next((name for name in known[known.duplicated()] if name), None)
@@ -131,7 +134,7 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
 def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the features with these names, in this order."""
     lacks = [name for name in names if name not in frame]
-    require(not lacks, f"it lacks {lacks}, which the model needs, or --ignore names them")
+    require(not lacks, f"it lacks {lacks}, which the model needs; columns of --ignore and --item are no features")
     return frame[[*names]]
 
 

@@ -9,11 +9,13 @@ from rich import box
 from rich.table import Table
 from typer import Option, echo
 
-from ltr_objectives.errors import LTRError
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics.correlation import Spearman
 from ltr_objectives.metrics.equal_orders import warn_if_all_relevant
 from ltr_objectives.metrics.only_evaluated import any_metric
+from ltr_objectives.statistics import interval
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import Lists, read_lists
+from ltr_objectives.workbench.cli.files import Lists, read_column, read_lists
 from ltr_objectives.workbench.cli.trec import read_trec
 from ltr_objectives.workbench.tables import Columns
 from ltr_objectives.workbench.texts import terminal
@@ -25,6 +27,7 @@ def evaluate(
     metric: Annotated[list[str], Option(metavar="NAMES", help=f"{options.METRICS}.")] = options.DEFAULT,
     labels: Annotated[str | None, Option(help="Relevance labels, one a line.", **FILE)] = None,
     scores: Annotated[str | None, Option(help="Scores, likewise.", **FILE)] = None,
+    position: Annotated[str | None, Option(help="Or where users saw each document, 1 the top.", **FILE)] = None,
     qid: Annotated[str | None, Option(help="Query ids, likewise; of a table --data their column.", **FILE)] = None,
     data: Annotated[Path | None, Option(help="Labels and ids in LETOR, Parquet or CSV.", **FILE)] = None,
     label: options.Label = "label",
@@ -47,11 +50,14 @@ def evaluate(
     chosen = options.read_metrics(metric, convention, any_metric)
     if run is not None and qrels is not None and not any((data, labels, scores, qid)):
         lists = read_trec(run, qrels, complete=complete, convention=convention, drop_unjudged=drop_unjudged)
-    elif scores is not None and not any((run, qrels, complete)):
-        lists = read_lists(data, labels, scores, qid, Columns(label, weight=weight), drop_unjudged=drop_unjudged)
+    elif (scores is None) != (position is None) and not any((run, qrels, complete)):
+        found = 0.0 - read_column("position", position) if position else read_column("scores", str(scores))
+        lists = read_lists(data, labels, found, qid, Columns(label, weight=weight), drop_unjudged=drop_unjudged)
+        _refuse_positions(lists)
     else:
         raise LTRError(
-            "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels, perhaps with --complete"
+            "pass --labels, --scores (or --position) and --qid, or --data and --scores, or --run and --qrels, perhaps "
+            "with --complete"
         )
     warn_if_all_relevant(chosen, lists.queries, "these labels")
     means = {str(m): lists.mean(m) for m in chosen}
@@ -66,6 +72,19 @@ def evaluate(
     terminal().print(_table(lists, means, values))
     for note in lists.notes:
         echo(f"note: {note}", err=True)
+
+
+def _refuse_positions(lists: Lists) -> None:
+    """Raise for scores that are probably positions: whole numbers, none twice in a query, that rank upside down."""
+    queries, s = lists.queries, lists.scores
+    query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
+    if (s >= 0).all() and (s % 1 == 0).all() and len(np.unique([query, s], axis=1).T) == len(s):
+        correlation, _, high = interval(Spearman().values(queries, s))
+        require(
+            not high < 0,
+            "--scores are whole numbers that differ in each query, as positions do, and the best documents have the "
+            f"lowest (Spearman's correlation {correlation:.2f}): pass positions in --position",
+        )
 
 
 def _table(lists: Lists, means: Mapping[str, float], values: Mapping[str, np.ndarray]) -> Table:

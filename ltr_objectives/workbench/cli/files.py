@@ -75,9 +75,9 @@ def read_parts(files: dict[str, Path], columns: Columns) -> dict[str, RankingDat
 
 
 def read_lists(
-    data: Path | None, labels: str | None, scores: str, qid: str | None, columns: Columns, *, drop_unjudged: bool
+    data: Path | None, labels: str | None, found: np.ndarray, qid: str | None, columns: Columns, *, drop_unjudged: bool
 ) -> Lists:
-    """Read labels and query ids from one file or from separate files, and scores.
+    """Read labels and query ids from one file or from separate files, beside the scores ``found``.
 
     ``columns`` are those of Parquet and CSV files; ``qid`` then replaces the name of the column. ``drop_unjudged``
     leaves out rows whose label is NaN.
@@ -87,7 +87,6 @@ def read_lists(
     if data is not None and labels is None and not fits:
         columns.refuse(data, "qid")
     require(fits, "pass either --data, or --labels and --qid")
-    found = read_column("scores", scores)
     if data is None:
         columns.refuse(Path(str(labels)))
         y, ids = read_column("labels", str(labels)), read_column("qid", str(qid), float_numbers=False)
@@ -110,8 +109,11 @@ def read_lists(
 def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.ndarray:
     """Read one column, of a file or as ``table.csv:column``: numbers, or ids as they are written."""
     table, _, name = text.rpartition(":")
-    path = Path(table if is_table(Path(table)) else text)
+    if not is_table(Path(table)):
+        table, name = text, ""
+    path = Path(table)
     with naming(option, path):
+        require(name or not is_table(path), f"name the column, as in --{option} {path}:{option}")
         if path.suffix.lower() == ".npy":
             return np.asarray(np.load(path))
         if is_table(path):

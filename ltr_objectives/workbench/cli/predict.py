@@ -63,6 +63,7 @@ def predict(
                 X = features_in(X).to_numpy() if names is None else features_in(select(X, names))
         else:
             require(names is None, f"the model finds features by name, and --data {data} has none; {TABLES}")
+            columns.refuse(data, "item" if items else "")
             X, _, group, of_row = read_data("data", data, columns).data
             ids, queries, width = pd.DataFrame({qid: of_row}), len(group), X.shape[1]
             X = np.pad(X[:, :features], ((0, 0), (0, max(0, features - width))))
@@ -82,6 +83,8 @@ def predict(
     trees = ranker.best_iteration_
     does = "those beyond are left out" if width > features else "those missing are 0"
     notes = [f"the model has {features} features, the data {width}: {does}"] if width != features else []
+    if ending in (".csv", ".parquet") and qid not in ids:
+        notes.append(f"{out} has no query ids, because {data} has no column {qid!r}; name another one in --qid")
     if as_json:
         options.print_json({
             "library": name, "model": str(model), "trees": trees, "rows": len(scores), "queries": queries,
