@@ -46,8 +46,6 @@ def finish(first, last, ptr, out: Out, policy, weight, result, finite):
 
     ``weight`` is by row, or one number for all. ``finite[first]`` says whether all numbers written are finite.
     """
-    if not EXACT <= policy <= BOUNDED:
-        raise ValueError("unknown policy")
     bad, same = 0, len(weight) == 1
     for a in range(ptr[first], ptr[last], CACHED_ROWS):
         b = min(a + CACHED_ROWS, ptr[last])

@@ -28,7 +28,7 @@ need it, because one that certainly satisfies the user hides all that follow.
 import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, kernel
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, needs_restart
+from ltr_objectives.kernels.swaps import CASCADE, LINEAR, NEGLIGIBLE, needs_restart
 
 
 @kernel
@@ -37,8 +37,6 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
 
     ``P`` and ``Q`` are negligible from the returned rank on, ``R`` from the next rank on.
     """
-    if kind not in (LINEAR, CASCADE, AVERAGE):
-        raise ValueError("unknown kind")
     t, count, before = scale, 0.0, 0.0
     reach = 0
     least = NEGLIGIBLE * scale * w[0]

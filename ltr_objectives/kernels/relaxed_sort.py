@@ -35,7 +35,7 @@ from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.rng import add_noise, stream
 from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import Sorter, all_equal, sorter
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
+from ltr_objectives.kernels.swaps import CASCADE, LINEAR
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
 ROWS = 4  # of the matrix at once: one by one they take twice as long, because sums over rows are read each time
@@ -248,7 +248,7 @@ def _slopes_by_gain(kind, g, w, scale, slope):
         for i in range(n):
             slope[i] *= reached
             reached *= 1.0 - g[i]
-    elif kind == AVERAGE:
+    else:
         above = 0.0
         for i in range(n - 1, -1, -1):
             below += w[i] * g[i]
@@ -256,8 +256,6 @@ def _slopes_by_gain(kind, g, w, scale, slope):
         for i in range(n):
             above += g[i]
             slope[i] -= w[i] * above * scale
-    else:
-        raise ValueError("unknown kind")
 
 
 @kernel

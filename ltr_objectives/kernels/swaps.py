@@ -142,10 +142,8 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
         A[:n] = 0.0
     elif kind == CATBOOST_MRR:
         _catboost_mrr(g, w, scale, n, U, A, V)
-    elif kind == CATBOOST_MAP:
-        _catboost_map(g, w, scale, n, U, A, V)
     else:
-        raise ValueError("unknown kind")
+        _catboost_map(g, w, scale, n, U, A, V)
 
 
 @kernel

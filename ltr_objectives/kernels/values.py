@@ -148,12 +148,10 @@ def metric_values(first, last, ptr, s, terms: Terms, ties, out: np.ndarray):
             value = _cascade(key, g, w, n, average, more)
         elif terms.kind == AVERAGE:
             value = _average(key, g, w, n, average)
-        elif terms.kind == RELEVANT:
+        else:
             more[:n] = 0.0
             more[: np.intp(np.rint(1.0 / terms.scale[q]))] = 1.0
             value = _linear(key, g, more, n, average)
-        else:
-            raise ValueError("unknown kind")
         out[q] = terms.offset[q] + _scaled(value, terms.scale[q])
 
 
