@@ -1,4 +1,4 @@
-"""The callables: every entry of XGBoost and LightGBM gives the same model, metrics have the right sign, threads."""
+"""The callables: every entry of XGBoost and LightGBM gives the same model, metrics have the right sign."""
 
 import contextlib
 import sys
@@ -9,12 +9,10 @@ import pytest
 import xgboost as xgb
 from catalog import PATHS
 from catboost import CatBoost, Pool
-from rankers import LIBRARIES, ranker_class
-from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
-from trainings import data_of, trained
+from trainings import data_of
 
-from ltr_objectives import LTRError, LTRWarning, Metric, evaluate
+from ltr_objectives import LTRError, Metric, evaluate
 from ltr_objectives.adapters import (
     catboost_metric,
     catboost_objective,
@@ -23,10 +21,6 @@ from ltr_objectives.adapters import (
     xgboost_metric,
     xgboost_objective,
 )
-from ltr_objectives.kernels import threads
-from ltr_objectives.libraries import LIBRARIES as FACTS
-from ltr_objectives.metrics import base
-from ltr_objectives.objectives.around import Langevin
 
 LGB = {
     "num_leaves": 7,
@@ -236,72 +230,3 @@ def test_only_the_callable_of_its_place_trains(library, role):
         for enter in ENTRIES[library, role]:
             with contextlib.nullcontext() if right else pytest.raises(Exception, match=r"\w"):
                 enter(callables, data())
-
-
-# threads: as many as the training was given, counted where they run
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """The numbers of threads that metrics ask for, on a machine with five processors."""
-    numbers = []
-    monkeypatch.setattr(threads, "available_threads", lambda: 5)
-    monkeypatch.setattr(base, "run", lambda *a: numbers.append(a[3]) or threads.run(*a))
-    return numbers
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_callables_use_the_training_s_threads_or_their_own(library, asked):
-    def used(count, **own):
-        data = X, LABELS, GROUP
-        how = {"valid": data, "metric": "map", "threads": count}
-        return threads_of(lambda: trained(library, "callable", Recording(), *data, 2, **how, **own))
-
-    assert [used(count) for count in (1, 64, -1)] == [1, 5, 5]
-    assert used(1, n_threads=4) == 4
-    asked.clear()
-    assert used(3, n_threads=1) == 1
-    assert {*asked} - {None} == {3}  # the metric does not use those of the objective
-    asked.clear()
-    lightgbm_metric("map", n_threads=2)(LABELS, SCORES, None, GROUP)
-    assert set(asked) == {2}
-
-
-@pytest.mark.parametrize(("library", "name"), [
-    ("xgboost", "n_jobs"), ("xgboost", "nthread"), ("catboost", "thread_count"),
-    *(("lightgbm", name) for name in FACTS["lightgbm"].names("num_threads")),
-])  # fmt: skip
-def test_the_rankers_use_the_training_s_threads(library, name, asked):
-    rounds = {"iterations" if library == "catboost" else "n_estimators": 2}
-    for count, used in ((1, 1), (3, 3), (64, 5), (None, 5)):
-        params = {} if count is None else {name: count}
-        made = ranker_class(library)(objective=Recording(), eval_metric="map", **rounds, **params)
-        assert threads_of(lambda made=made: made.fit(X, LABELS, qid=QID)) == used
-
-
-@pytest.mark.parametrize("objective", [Recording(0.0), Langevin(Recording(0.0))], ids=["plain", "wrapped"])
-def test_warnings_take_no_more_threads_than_the_training(objective, asked):
-    ours = lightgbm_objective(objective, n_threads=1)
-    with pytest.warns(LTRWarning, match="zero gradient"):
-        assert threads_of(lambda: ours(0 * LABELS, SCORES, None, GROUP)) == 1
-
-
-def test_other_ways_to_train(asked):
-    data, ours, light = dmatrix(), xgboost_objective(Recording()), lightgbm_objective(Recording())
-    params, quiet = {**XGB, "nthread": 2}, {**LGB, "objective": light, "num_threads": 2}
-    booster = xgb.Booster(params, [data])
-    of_light = lgb.Booster({**quiet, "objective": "none"}, dataset())
-    in_function = {**quiet, "objective": lambda s, d: light(s, d)}
-    for work in (
-        lambda: xgb.cv(params, data, 2, nfold=2, obj=ours),
-        lambda: booster.update(data, 0, fobj=ours),
-        lambda: xgb.train(params, data, 2, obj=lambda s, d: ours(s, d)),
-        lambda: of_light.update(fobj=light),
-        lambda: lgb.train(in_function, dataset(), 2),
-        lambda: lgb.cv(quiet, dataset(), 2, folds=FOLDS),
-        lambda: lgb.LGBMRanker(objective=light, n_jobs=2, n_estimators=2, verbose=-1).fit(X, LABELS, group=GROUP),
-    ):
-        assert threads_of(work) == 2
-    if "nthread" in xgb.get_config():
-        with xgb.config_context(nthread=2):
-            assert threads_of(lambda: xgb.train({}, data, 2, obj=ours)) == 2

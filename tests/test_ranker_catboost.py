@@ -250,3 +250,15 @@ def test_the_ranker_adds_no_noise_to_the_scores_of_splits():
                  for more in ({}, {"random_strength": 1}))  # fmt: skip
     np.testing.assert_array_equal(*none)
     assert not np.array_equal(*one)
+
+
+@pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be
+def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
+    fitted = ranker("catboost").fit(TRAIN.X, TRAIN.qid % 2, qid=TRAIN.qid)  # equal labels in a query
+    assert np.array_equal(fitted.predict(TRAIN.X), np.zeros(len(TRAIN.y)))
+
+
+def test_a_training_of_catboost_that_ends_before_its_first_tree():
+    labels = 8e37 * TRAIN.y.astype(float)
+    with pytest.raises(LTRError, match="before its first tree"):
+        ranker("catboost", "QuerySoftMax", bootstrap_type="No").fit(TRAIN.X, labels, qid=TRAIN.qid)

@@ -1,0 +1,130 @@
+"""Trainings and predictions use as many threads as they are given."""
+
+import json
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from rankers import LIBRARIES, TRAIN, VALI, fit, ranker_class
+from recording import Recording, threads_of
+from sklearn.model_selection import GroupKFold
+from trainings import data_of, trained
+
+from ltr_objectives import LTRWarning
+from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_objective
+from ltr_objectives.kernels import threads
+from ltr_objectives.libraries import LIBRARIES as FACTS
+from ltr_objectives.metrics import base
+from ltr_objectives.objectives.around import Langevin
+
+(X, LABELS, GROUP), _ = data_of("any", seed=11)
+QID, SCORES = np.repeat(np.arange(len(GROUP)), GROUP), X[:, 0]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The numbers of threads that metrics ask for, on a machine with five processors."""
+    numbers = []
+    monkeypatch.setattr(threads, "available_threads", lambda: 5)
+    monkeypatch.setattr(base, "run", lambda *a: numbers.append(a[3]) or threads.run(*a))
+    return numbers
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_callables_use_the_training_s_threads_or_their_own(library, asked):
+    def used(count, **own):
+        data = X, LABELS, GROUP
+        how = {"valid": data, "metric": "map", "threads": count}
+        return threads_of(lambda: trained(library, "callable", Recording(), *data, 2, **how, **own))
+
+    assert [used(count) for count in (1, 64, -1)] == [1, 5, 5]
+    assert used(1, n_threads=4) == 4
+    asked.clear()
+    assert used(3, n_threads=1) == 1
+    assert {*asked} - {None} == {3}  # the metric does not use those of the objective
+    asked.clear()
+    lightgbm_metric("map", n_threads=2)(LABELS, SCORES, None, GROUP)
+    assert set(asked) == {2}
+
+
+@pytest.mark.parametrize(("library", "name"), [
+    ("xgboost", "n_jobs"), ("xgboost", "nthread"), ("catboost", "thread_count"),
+    *(("lightgbm", name) for name in FACTS["lightgbm"].names("num_threads")),
+])  # fmt: skip
+def test_the_rankers_use_the_training_s_threads(library, name, asked):
+    rounds = {"iterations" if library == "catboost" else "n_estimators": 2}
+    for count, used in ((1, 1), (3, 3), (64, 5), (None, 5)):
+        params = {} if count is None else {name: count}
+        made = ranker_class(library)(objective=Recording(), eval_metric="map", **rounds, **params)
+        assert threads_of(lambda made=made: made.fit(X, LABELS, qid=QID)) == used
+
+
+@pytest.mark.parametrize("objective", [Recording(0.0), Langevin(Recording(0.0))], ids=["plain", "wrapped"])
+def test_warnings_take_no_more_threads_than_the_training(objective, asked):
+    ours = lightgbm_objective(objective, n_threads=1)
+    with pytest.warns(LTRWarning, match="zero gradient"):
+        assert threads_of(lambda: ours(0 * LABELS, SCORES, None, GROUP)) == 1
+
+
+def test_other_ways_to_train(asked):
+    def dataset():
+        return lgb.Dataset(X, LABELS, group=GROUP)
+
+    ours, light = xgboost_objective(Recording()), lightgbm_objective(Recording())
+    data, folds = xgb.DMatrix(X, LABELS, qid=QID), [*GroupKFold(3).split(X, groups=QID)]
+    params, quiet = {"nthread": 2}, {"objective": light, "num_threads": 2, "metric": "None", "verbose": -1}
+    booster = xgb.Booster(params, [data])
+    of_light = lgb.Booster({**quiet, "objective": "none"}, dataset())
+    in_function = {**quiet, "objective": lambda s, d: light(s, d)}
+    for work in (
+        lambda: xgb.cv(params, data, 2, nfold=2, obj=ours),
+        lambda: booster.update(data, 0, fobj=ours),
+        lambda: xgb.train(params, data, 2, obj=lambda s, d: ours(s, d)),
+        lambda: of_light.update(fobj=light),
+        lambda: lgb.train(in_function, dataset(), 2),
+        lambda: lgb.cv(quiet, dataset(), 2, folds=folds),
+        lambda: lgb.LGBMRanker(objective=light, n_jobs=2, n_estimators=2, verbose=-1).fit(X, LABELS, group=GROUP),
+    ):
+        assert threads_of(work) == 2
+    if "nthread" in xgb.get_config():
+        with xgb.config_context(nthread=2):
+            assert threads_of(lambda: xgb.train({}, data, 2, obj=ours)) == 2
+
+
+@pytest.mark.parametrize("n", [1, -2, 3, None])
+def test_lightgbm_s_number_of_threads(n, monkeypatch, tmp_path):
+    """It is that of LightGBM's own ranker, in training and in prediction."""
+    expected, used = lgb.LGBMRanker()._process_n_jobs(n), []
+    train, predict = lgb.train, lgb.Booster.predict
+
+    def trained(params, *arguments, **given):
+        used.append(params["num_threads"] if "num_threads" in params else params["n_jobs"])
+        return train(params, *arguments, **given)
+
+    def predicted(model, *arguments, **given):
+        used.append(given["num_threads"])
+        return predict(model, *arguments, **given)
+
+    monkeypatch.setattr(lgb, "train", trained)
+    monkeypatch.setattr(lgb.Booster, "predict", predicted)
+    fitted = fit("lightgbm", n_jobs=n)
+    fitted.score(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    fitted.save_model(tmp_path / "model.txt")
+    ranker_class("lightgbm")(n_jobs=n).load_model(tmp_path / "model.txt").predict(VALI.X)
+    assert used == [expected] * 3
+    fitted.predict(VALI.X, num_threads=2)
+    assert used[-1] == 2
+
+
+def test_an_xgboost_model_from_a_file_has_the_number_of_threads_of_the_ranker(tmp_path):
+    fit("xgboost").save_model(tmp_path / "model.json")
+    loaded = ranker_class("xgboost")(n_jobs=1).load_model(tmp_path / "model.json")
+    for n in (1, 2):
+        config = json.loads(loaded.set_params(n_jobs=n).booster_.save_config())
+        assert config["learner"]["generic_param"]["nthread"] == str(n)
+
+
+def test_no_threads_are_all_threads_in_catboost():
+    """CatBoost ends the process."""
+    assert fit("catboost", thread_count=0).best_iteration_ == 8
