@@ -74,11 +74,15 @@ def test_catboost_trains_on_the_gradient_of_all_that_is_given(path, weighted):
 
 @libraries
 @paths
-def test_estimators_train_what_the_callables_train(library, path):
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_estimators_train_what_the_callables_train(library, path, weighted):
     (X, y, group), given = data_of(path)
     data = RankingData(X, y, group, np.repeat(np.arange(len(group)), group))
-    found = ranker(library, PATHS[path]).fit(X, y, group=group, **given).predict(X)
-    np.testing.assert_allclose(found, through_the_callable(library, PATHS[path], data, y, **given), rtol=1e-5)
+    by_query, by_row = weights(weighted, group)
+    expected = through_the_callable(library, PATHS[path], data, y, by_query, **given)
+    for weight in (by_query, by_row):
+        found = ranker(library, PATHS[path]).fit(X, y, group=group, sample_weight=weight, **given).predict(X)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert np.ptp(found) > 0.1
 
 

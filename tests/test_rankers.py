@@ -1,7 +1,6 @@
 """The three rankers: the adapters' models, early stopping, metrics, weights, functions, files."""
 
 import pickle
-from pathlib import Path
 from types import SimpleNamespace
 
 import catboost
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from rankers import EVAL, LIBRARIES, NATIVE, SUFFIX, TEST, TRAIN, VALI, everywhere, fit, query_weights, ranker
-from trainings import through_the_callable
 
 from ltr_objectives import (
     MAP,
@@ -23,7 +21,6 @@ from ltr_objectives import (
     get_metric,
     objective_for,
 )  # fmt: skip
-from ltr_objectives.libraries import LIBRARIES as FACTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 TWO = {"eval_set": [(VALI.X, VALI.y), (TEST.X, TEST.y)], "eval_group": [VALI.group, TEST.group]}
@@ -31,16 +28,6 @@ WEIGHTS = [query_weights(VALI.group), query_weights(TEST.group, 1)]
 FAST = {"n_estimators": 60, "learning_rate": 1.0}  # so that early stopping has a best round
 L2 = {"xgboost": "reg_lambda", "lightgbm": "reg_lambda", "catboost": "l2_leaf_reg"}
 OWN_METRIC = {"xgboost": "ndcg@7-", "lightgbm": "average_precision", "catboost": "NDCG:top=7"}
-
-
-@everywhere
-def test_weights_by_query_and_by_row_are_those_of_the_adapter(library):
-    weight = query_weights(TRAIN.group)
-    expected = through_the_callable(library, "yetiloss:map", TRAIN, TRAIN.y, weight)
-    assert np.ptp(expected) > 0.1
-    assert np.array_equal(fit(library, given={"sample_weight": weight}).predict(TRAIN.X), expected)
-    by_row = ranker(library).fit(TRAIN.X, TRAIN.y, group=TRAIN.group, sample_weight=np.repeat(weight, TRAIN.group))
-    assert np.array_equal(by_row.predict(TRAIN.X), expected)
 
 
 @everywhere
@@ -157,19 +144,6 @@ def test_catboost_s_own_metric_may_come_first_if_nothing_stops():
     assert fitted.best_score_ == {}
 
 
-@everywhere
-def test_a_convention_holds_in_records_and_scores(library):
-    y = np.where(VALI.qid == VALI.qid[0], 0, VALI.y)  # a query without relevant documents, which counts as 1
-    data = {"eval_set": [(VALI.X, y)], "eval_qid": [VALI.qid]}
-    fitted = fit(library, given=data, eval_metric="ndcg@5", convention="lightgbm")
-    scores = fitted.predict(VALI.X)
-    expected = evaluate("ndcg@5", scores, y, VALI.group, convention="lightgbm")
-    assert fitted.evals_result_["validation_0"]["ndcg@5"][-1] == pytest.approx(expected, abs=2e-6)
-    assert fitted.score(VALI.X, y, qid=VALI.qid) == pytest.approx(expected)
-    plain = fitted.set_params(convention=None).score(VALI.X, y, qid=VALI.qid)
-    assert plain == evaluate("ndcg@5", scores, y, VALI.group) < expected - 0.05
-
-
 CONVENTIONS = [
     (f"{name}{'@3' if of.cutoff == 'required' else ''}", convention)
     for name, of in Metric.named.items()
@@ -182,6 +156,7 @@ CONVENTIONS = [
 def test_a_convention_means_the_same_in_training_records_and_score(library, metric, convention):
     of = get_metric(metric, convention)
     labels = [data.y / (4 if of.label_limit == 1 else 1) for data in (TRAIN, VALI)]
+    labels[1] = np.where(VALI.qid == VALI.qid[0], 0, labels[1])  # a query without relevant documents
     named = ranker(library, None, eval_metric=metric, convention=convention, n_estimators=1)
     eval_set = {"eval_set": [(VALI.X, labels[1])], "eval_qid": [VALI.qid]}
     named.fit(TRAIN.X, labels[0], qid=TRAIN.qid, **eval_set)
@@ -189,6 +164,8 @@ def test_a_convention_means_the_same_in_training_records_and_score(library, metr
     expected = evaluate(of, named.predict(VALI.X), labels[1], qid=VALI.qid)
     assert named.score(VALI.X, labels[1], qid=VALI.qid) == pytest.approx(expected)
     assert named.best_score_["validation_0"][str(of)] == pytest.approx(expected, abs=2e-6)
+    plain = named.set_params(convention=None).score(VALI.X, labels[1], qid=VALI.qid)
+    assert plain == evaluate(metric, named.predict(VALI.X), labels[1], qid=VALI.qid)
 
 
 @everywhere
@@ -206,24 +183,7 @@ def test_files_and_pickles_predict_the_same(library, tmp_path):
         assert again.best_iteration_ == fitted.best_iteration_
         assert again.n_features_in_ == 10
         np.testing.assert_allclose(again.feature_importances_, fitted.feature_importances_, rtol=1e-6)
-    native = {
-        "xgboost": lambda: xgb.Booster(model_file=path).predict(xgb.DMatrix(TEST.X)),
-        "lightgbm": lambda: lgb.Booster(model_file=path).predict(TEST.X),
-        "catboost": lambda: catboost.CatBoost().load_model(str(path)).predict(TEST.X),
-    }
-    assert np.array_equal(native[library](), expected)
     assert pickle.dumps(fitted).find(TRAIN.y.tobytes()[:64]) == -1, "the training labels travel with the model"
-
-
-@everywhere
-def test_a_file_is_written_and_read_as_the_library_says(library, tmp_path, monkeypatch):
-    model, kind = fit(library), type(FACTS[library])
-    with monkeypatch.context() as patched:
-        patched.setattr(kind, "write", lambda _, model, path: Path(path).write_bytes(pickle.dumps(model)))
-        patched.setattr(kind, "read", lambda _, path: pickle.loads(Path(path).read_bytes()))
-        model.save_model(tmp_path / "model")
-        loaded = ranker(library).load_model(tmp_path / "model")
-    assert np.array_equal(loaded.predict(TEST.X), model.predict(TEST.X))
 
 
 def own(library, objective, given=None, **params):

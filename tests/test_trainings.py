@@ -231,7 +231,10 @@ np.save("found.npy", [model.predict(rows) for model in (booster, *models)])
 
 @libraries
 def test_models_without_this_package(library, tmp_path):
-    ours, estimator = (trained(library, way, PATHS["random"], X, LABELS, GROUP) for way in WAYS)
+    data, stop = (X, LABELS, GROUP), {"valid": (X[::-1], LABELS, GROUP), "metric": "map", "stop": 1}
+    ours = trained(library, "callable", PATHS["random"], *data)
+    estimator = trained(library, "estimator", PATHS["random"], *data, 30, **stop)
+    assert estimator.rounds < 30
     files = [f"{name}{SUFFIX[library]}" for name in ("ours", "estimator")]
     for name, each in zip(files, (ours, estimator), strict=True):
         each.model.save_model(str(tmp_path / name))
