@@ -26,6 +26,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.text import get_metric
+from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import Budget
@@ -82,6 +83,7 @@ def quality(
     min_child_weight: Annotated[float, Option(min=0, help="Least documents of a leaf; not in CatBoost.")] = 1.0,
     documents: Annotated[float, Option(min=0, help="L2 regularisation of leaf values.")] = 20.0,
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
+    own: options.Own = None,
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
     out: Annotated[Path, Option(help="Folder of the study. Trainings with a result there are not repeated.")] = Path(
@@ -109,7 +111,7 @@ def quality(
     out.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in wanted if not cell.path(out).exists()]
     console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
-    failed = train(todo, out, jobs, console)
+    failed = train(todo, out, jobs, console, own)
     done = (cell for cell in wanted if cell.path(out).exists())
     records = [{**json.loads(cell.path(out).read_text()), "fold": list(cell.fold)} for cell in done]
     require(records, "nothing could be trained")
@@ -168,10 +170,10 @@ def labelled(
     return found
 
 
-def train(todo: Sequence[Cell], out: Path, jobs: int, console: Console) -> list[Cell]:
+def train(todo: Sequence[Cell], out: Path, jobs: int, console: Console, own: options.Names = None) -> list[Cell]:
     """Train what is still without a record; print the errors, and return the cells that failed."""
     failed = []
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), options.load_own, (own,))
     with Progress(*COLUMNS, console=console, speed_estimate_period=3600) as progress, pool:
         task = progress.add_task("trainings", total=len(todo))
         futures = {pool.submit(cells.run, cell, out): cell for cell in todo}

@@ -3,12 +3,15 @@
 import contextlib
 import itertools
 import os
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 import catalog
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from ltr_objectives import Metric, Objective
 
 HOW = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("default", max_examples=100, derandomize=True, **HOW)
@@ -70,6 +73,23 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+OWN = """
+from ltr_objectives import NDCG, RMSE
+class Mine(NDCG, text="mine"): ...
+class Error(RMSE, text="error"): ...
+"""
+
+
+@pytest.fixture
+def own_names(workplace):
+    """The metric "mine", which is NDCG, and the objective "error", which is RMSE, in a module of this folder."""
+    (workplace / "own_names.py").write_text(OWN)
+    yield "own_names"
+    for known in (Metric.named, Objective.named, sys.modules):
+        for name in ("mine", "error", "own_names"):
+            known.pop(name, None)
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,16 @@ def test_a_study_goes_on_where_it_was_and_reports_what_it_found(tmp_path):
     assert "Left out, because a fold has no result: lightgbm lambdamart." in (out / "summary.md").read_text()
 
 
+def test_a_study_has_own_classes(own_names, tmp_path):
+    """The last --metrics counts, and the workers import them too."""
+    asked = ["--data", "generated:6,4,5", "--libraries", "lightgbm", "--natives", "none", "--no-defaults"]
+    done = CliRunner().invoke(app, ["quality", "--out", str(tmp_path), *SMALL, *asked, "--metrics", "mine@5,ndcg@5",
+                                    "--objectives", "error,rmse", "--import", own_names])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    means = pd.read_csv(tmp_path / "summary.csv").set_index(["objective", "metric"])["mean"]
+    assert len({means[o, m] for o in ("error", "rmse") for m in ("mine@5", "ndcg@5")}) == 1
+
+
 def test_a_cell_is_kept_and_the_constant_model_knows_nothing(tmp_path):
     cell = cells.Cell("lightgbm", "yetirank", "yetirank", ("mrr", "ndcg@3"), Budget(6, leaves=4), fold=GENERATED)
     found = cells.run(cell, tmp_path)

@@ -77,7 +77,8 @@ def fitted(library, objective, parts, seed=0, **more):
 def test_the_table_is_a_cross_validation_by_hand(library):
     asked = ["yetiloss:map", "queryrmse"]
     found = compare("--library", library, "--objectives", ",".join([*asked, PAIR[library]]), "--metric", "map,mrr",
-                    "--seed", 4, "--save-best", f"best{SUFFIX[library]}")  # fmt: skip
+                    "--seed", 4, "--save-best", f"best{SUFFIX[library]}", "--per-query", "queries.csv")  # fmt: skip
+    by_query = pd.read_csv("queries.csv").sort_values("query").set_index("objective")
     parts = [np.sort(p) for p in np.array_split(np.random.default_rng(4).permutation(30), 3)]
     for objective in asked:
         values, trees = {metric: np.empty(30) for metric in ("map", "mrr")}, []
@@ -89,6 +90,7 @@ def test_the_table_is_a_cross_validation_by_hand(library):
         for metric, of in values.items():
             assert row(found, objective, metric)["mean"] == pytest.approx(of.mean(), abs=1e-9)
             assert row(found, objective, metric)["se"] == pytest.approx(stats.sem(of), abs=1e-9)
+            np.testing.assert_allclose(by_query.loc[objective, metric], of, atol=1e-9)
         assert row(found, objective)["trees"] == round(np.median(trees))
         assert row(found, objective)["reference"] == PAIR[library]
     best = found["best"]
@@ -113,6 +115,25 @@ def test_bounds_are_kept_in_each_fold_by_our_objectives_alone(library):
         values[split.test] = of_fold["map"]
     assert row(found, "yetiloss:map")["mean"] == pytest.approx(values.mean(), abs=1e-9)
     assert "bounds=" in fails(*options(*given, "--objectives", PAIR[library]))
+    assert "--save-best" in fails(*options(*given, "--save-best", f"best{SUFFIX[library]}"))
+
+
+def test_own_classes_have_names_after_the_import(own_names):
+    """They extend NDCG and RMSE, and have their values."""
+    shared = ["--folds", 3, "--trees", 3, "--threads", 1, "--import", own_names]
+    known, own = (
+        run_json("compare", "--data", "data.csv", "--library", "lightgbm", "--metric", f"{metric}@5", "--objectives",
+                 f"{objective},yetiloss:{metric}", *shared, "--ignore", "weight")["table"]
+        for metric, objective in (("ndcg", "rmse"), ("mine", "error"))
+    )  # fmt: skip
+    assert [each["mean"] for each in known] == [each["mean"] for each in own]
+    assert {each["objective"] for each in own} == {"error", "yetiloss:mine"}
+    model = ["--train", "data.csv", "--library", "lightgbm", "--out", "model.txt", "--trees", 3, "--ignore", "weight"]
+    assert run_json("train", *model, "--metric", "mine", "--import", own_names)["objective"] == "yetiloss:mine"
+    scored = ["evaluate", "--data", "data.csv", "--scores", "data.csv:feature 0", "--metric"]
+    found = run_json(*scored, "mine,ndcg", "--import", own_names)["metrics"]
+    assert found["mine"] == found["ndcg"]
+    assert "no_such_module" in fails(*scored, "mine", "--import", "no_such_module")
 
 
 @in_each
@@ -191,10 +212,11 @@ def test_the_folder_of_a_fold_is_compared_on_its_test_part(folder):
     parts = dict(zip(("train", "vali", "test"), (range(15), range(15, 20), range(20, 30)), strict=True))
     for name, queries in parts.items():
         write_letor(folder / "Fold1" / f"{name}.txt", DATA.select(list(queries)))
-    found = compare(*LIGHTGBM, data="Fold1")
+    found = compare(*LIGHTGBM, "--per-query", "queries.csv", data="Fold1")
     _, values = fitted("lightgbm", "yetiloss:map", map(list, parts.values()))
     assert row(found, "yetiloss:map")["mean"] == pytest.approx(values["map"].mean(), abs=1e-9)
     assert (found["queries"], found["folds"]) == (30, 1)
+    assert pd.read_csv("queries.csv")["query"].unique().tolist() == list(range(21, 31))
     (folder / "Fold1" / "vali.txt").unlink()
     assert "25 queries, 10 of them test" in run(*options(*LIGHTGBM, data="Fold1"))
 

@@ -100,9 +100,10 @@ class RankingFold:
 
 
 def joined(fold: RankingFold) -> RankingData:
-    """Return all queries of a fold, with new ids, because the parts may use the same ones."""
-    X, y, group, _ = (np.concatenate(columns) for columns in zip(*fold, strict=True))
-    return RankingData(X, y, group, np.repeat(np.arange(1, len(group) + 1), group))
+    """Return all queries of a fold, with new ids if some stand for several queries."""
+    X, y, group, qid = (np.concatenate(columns) for columns in zip(*fold, strict=True))
+    unique = len(np.unique(qid)) == len(group)
+    return RankingData(X, y, group, qid if unique else np.repeat(np.arange(1, len(group) + 1), group))
 
 
 def make_ranking(

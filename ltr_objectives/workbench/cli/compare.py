@@ -22,7 +22,7 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
-from ltr_objectives.workbench.contest import Line, best_trial, compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.contest import Line, best_trial, compete, print_table, table_of, values_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import terminal
@@ -66,6 +66,8 @@ def compare(
     seed: Annotated[int, Option(metavar="N", min=0, help="Of folds and trainings.")] = 0,
     save_best: Annotated[Path | None, Option(metavar="MODEL", help="Train the best on all queries.", **QUIET)] = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **QUIET)] = None,
+    per_query: Annotated[Path | None, Option(metavar="FILE", help="Values of each query as .csv.", **QUIET)] = None,
+    own: options.Own = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare objectives on your data, by cross-validation over queries.
@@ -76,13 +78,18 @@ def compare(
     """
     metrics, asked = options.read_metrics(metric), _libraries(library)
     saved = _library_of(save_best, asked, data)
-    if out is not None:
-        writable(out, (".csv",), "tables", data)
+    for option, path in (("out", out), ("per-query", per_query)):
+        if path is not None:
+            writable(path, (".csv",), "tables", data, option=option)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), folds_by)
     budget = Budget(
         trees, learning_rate, leaves, patience, threads=threads or available_threads(), seed=seed,
         params=tuple(options.read_parameters(param).items()),
     )  # fmt: skip
+    bounded = save_best is not None and dict(budget.params).get("bounds") is not None
+    require(
+        not bounded, "--save-best trains on all queries, and bounds are kept on others; name the best to train --vali"
+    )
     whole, splits, kind = _read(data, columns, folds, seed)
     planned = _plan(objectives, asked, metrics, budget, reference, queries_of(whole))
     warn_of_labels(whole, columns.ignore)
@@ -102,6 +109,9 @@ def compare(
         _show(lines, names, whole, f"{data.name}: {len(whole.group):,} queries, {kind}", notes, left_out, reference)
     if out is not None:
         write_csv(pd.DataFrame(lines), out)
+    if per_query is not None:
+        ids = whole.qid[np.cumsum(whole.group) - whole.group]
+        write_csv(values_of(found, [ids[split.test] for split in splits]), per_query)
     if save_best is not None:  # after the table, which a failure would lose
         with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
             save_model(train(best, whole, None, metrics[:1])[0], save_best)

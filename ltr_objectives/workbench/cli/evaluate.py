@@ -38,6 +38,7 @@ def evaluate(
     drop_unjudged: Annotated[bool, Option("--drop-unjudged", help="Leave out documents without a label.")] = False,
     convention: options.Convention = None,
     per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
+    own: options.Own = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Print the mean of ranking metrics over queries.

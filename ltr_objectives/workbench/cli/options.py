@@ -2,7 +2,9 @@
 
 import ast
 import json
+import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 from typer import Option, echo
@@ -35,17 +37,30 @@ Threads = Annotated[
 ]
 
 
+def names_in(given: Sequence[str] | None) -> list[str]:
+    """Read the names between the commas of an option, which may be repeated, each once."""
+    text = given if isinstance(given, str) else ",".join(given or ())
+    return list(dict.fromkeys(part for part in split_list(text) if part))
+
+
+def load_own(modules: Names) -> Names:
+    """Import modules, also from the working folder, so that their metrics and objectives have names in text."""
+    for module in names_in(modules):
+        sys.path.append("")
+        import_module(module)
+    return modules
+
+
+Own = Annotated[
+    Names, Option("--import", metavar="MODULES", callback=load_own, help="Yours, whose classes have text=.", **QUIET)
+]
+
+
 def read_metrics(given: Names, convention: str | None = None, find: Callable[..., Metric] = get_metric) -> list[Metric]:
     """Read the metrics named in an option, each once."""
     names = names_in(given)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
     return [find(name, convention) for name in names]
-
-
-def names_in(given: Sequence[str] | None) -> list[str]:
-    """Read the names between the commas of an option, which may be repeated, each once."""
-    text = given if isinstance(given, str) else ",".join(given or ())
-    return list(dict.fromkeys(part for part in split_list(text) if part))
 
 
 def read_parameters(given: Sequence[str] | None) -> dict[str, Any]:

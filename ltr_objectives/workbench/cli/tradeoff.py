@@ -47,6 +47,7 @@ def tradeoff(
     param: options.Param = None,
     picture: Annotated[Path | None, Option(metavar="FILE", help="As .png, .svg or .pdf.", **options.QUIET)] = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **options.QUIET)] = None,
+    own: options.Own = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Train with several bounds or weights, and compare what one metric gains with what another one loses.

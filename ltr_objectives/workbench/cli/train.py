@@ -51,6 +51,7 @@ def train(
     patience: options.Patience = 50,
     threads: options.Threads = 0,
     param: options.Param = None,
+    own: options.Own = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Train on LETOR, Parquet or CSV files, and write the model in the library's own format.
