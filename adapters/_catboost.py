@@ -73,7 +73,10 @@ class CatBoost(Library):
     }  # fmt: skip
     rivals = ("YetiRank", "QueryRMSE")
     rivals_for = dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}")
-    unusable = ("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION", "StochasticFilter", "QueryCrossEntropy")
+    unusable = (
+        "StochasticRank:metric=MAP", "StochasticRank:metric=PRECISION", "YetiRank:mode=PRECISION", "StochasticFilter",
+        "QueryCrossEntropy",
+    )  # fmt: skip
     binary = ("mode=MAP", "mode=MRR", "metric=MRR")
     chances = ("mode=ERR",)
     capitals = True

@@ -1,4 +1,4 @@
-"""The command line for the tests: run it in this process, and write the files that it reads."""
+"""The command lines for the tests: run them in this process, and write the files that they read."""
 
 import importlib
 import json
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from ltr_objectives.workbench.cli.app import app
 
 
-def invoke(arguments, code):
+def invoke(arguments, code, app=app):
     """The finished command; unexpected errors are raised."""
     apart = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}  # before click 8.2
     done = CliRunner(**apart).invoke(app, [str(a) for a in arguments])
@@ -28,6 +28,13 @@ def run(*arguments, code=0):
 
 def run_json(*arguments):
     return json.loads(invoke([*arguments, "--json"], 0).stdout)
+
+
+def benchmark(*arguments):
+    """The output of ``python -m benchmarks``."""
+    from benchmarks import __main__ as main
+
+    return invoke(arguments, 0, main.app).stdout
 
 
 def fails(*arguments):

@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from commands import benchmark
 from oracles.references import reference
-from typer.testing import CliRunner
 
 from benchmarks import publish
-from benchmarks.__main__ import app
 from benchmarks.kernels import CASES
 from benchmarks.money import OURS
 from benchmarks.one_list import OBJECTIVES
@@ -25,15 +24,11 @@ from ltr_objectives.registry import objective_names
 FULL = [pytest.param(only, marks=pytest.mark.release) for only in ("XGBoost", "CatBoost YetiRank:mode=MRR", "in NumPy")]
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 @pytest.mark.parametrize("only", ["our NDCG", "metric", *FULL])
 def test_kernels(tmp_path, only):
-    run("kernels", "--queries", 60, "--rounds", 3, "--iterations", 1, "--threads", 1, "--only", only, "--out", tmp_path)
+    benchmark(
+        "kernels", "--queries", 60, "--rounds", 3, "--iterations", 1, "--threads", 1, "--only", only, "--out", tmp_path
+    )
     written = json.loads((tmp_path / "kernels.json").read_text())
     expected = [c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()]
     assert [(r["what"], r["against"]) for r in written["results"]] == [(c.what, c.against) for c in expected]
@@ -45,8 +40,9 @@ def test_kernels(tmp_path, only):
 
 @pytest.mark.release
 def test_scaling(tmp_path):
-    run("scaling", "--objectives", "lambdamart:ndcg;truncation=30", "--rows", "2000,4000", "--longest", "1000,1500",
-        "--only", "hinge", "--limit", 0.001, "--rounds", 1, "--threads", 2, "--out", tmp_path)  # fmt: skip
+    rows = ["--rows", "2000,4000", "--longest", "1000,1500", "--rounds", 1, "--threads", 2, "--limit", 0.001]
+    one = ["--objectives", "lambdamart:ndcg;truncation=30", "--only", "hinge"]
+    benchmark("scaling", *rows, *one, "--out", tmp_path)
     written = json.loads((tmp_path / "scaling.json").read_text())
     small, large = written["results"]
     assert large["linear"] == pytest.approx(large["seconds"] / large["rows"] * small["rows"] / small["seconds"])
@@ -56,7 +52,7 @@ def test_scaling(tmp_path):
 
 
 def test_one_list_compares_objectives_on_the_same_data(tmp_path):
-    run("one-list", "--rows", 2000, "--seeds", "0,7", "--trees", 5, "--out", tmp_path)
+    benchmark("one-list", "--rows", 2000, "--seeds", "0,7", "--trees", 5, "--out", tmp_path)
     results = json.loads((tmp_path / "one_list.json").read_text())["results"]
     assert [(r["seed"], r["objective"]) for r in results] == [(s, o) for s in (0, 7) for o in OBJECTIVES]
     assert all(0.1 < r["map"] <= 1 and r["trees"] <= 5 for r in results)  # constant scores have 0.05
@@ -66,7 +62,7 @@ def test_one_list_compares_objectives_on_the_same_data(tmp_path):
 @pytest.mark.release
 @pytest.mark.filterwarnings("ignore:.* of 200 queries have zero gradient")
 def test_money_compares_what_is_trained_on_the_same_sessions(tmp_path):
-    run("money", "--train", 200, "--test", 300, "--out", tmp_path)
+    benchmark("money", "--train", 200, "--test", 300, "--out", tmp_path)
     written = json.loads((tmp_path / "money.json").read_text())
     found = {tuple(list(r.values())[:5]): r["percent"] for r in written["results"]}
     assert len(found) == len(written["results"]) == 3 * (4 * (len(OURS) + 1) + 2)
@@ -89,7 +85,7 @@ def test_the_reference_of_plrank_is_right():
 
 @pytest.mark.release
 def test_training_writes_ratios_of_what_it_timed(tmp_path):
-    run("training", "--rows", 1000, "--trees", 2, "--rounds", 3, "--threads", 1, "--out", tmp_path)
+    benchmark("training", "--rows", 1000, "--trees", 2, "--rounds", 3, "--threads", 1, "--out", tmp_path)
     written = json.loads((tmp_path / "training.json").read_text())
     assert Counter(r["library"] for r in written["results"]) == {"xgboost": 8, "lightgbm": 8, "catboost": 10}
     seconds = {(r["library"], r["objective"]): r["seconds"] for r in written["results"]}
@@ -97,7 +93,7 @@ def test_training_writes_ratios_of_what_it_timed(tmp_path):
         for base, over in result["over"].items():
             ratios = sorted(a / b for a, b in zip(result["seconds"], seconds[result["library"], base], strict=True))
             assert over == pytest.approx(ratios)
-    run("evaluation", "--rows", 1000, "--trees", 2, "--rounds", 2, "--threads", 1, "--out", tmp_path)
+    benchmark("evaluation", "--rows", 1000, "--trees", 2, "--rounds", 2, "--threads", 1, "--out", tmp_path)
     written = json.loads((tmp_path / "evaluation.json").read_text())
     assert [r["library"] for r in written["results"]] == ["xgboost", "lightgbm", "catboost"]
 
@@ -113,7 +109,7 @@ def test_stored_gradients_grow_the_same_trees(how):
 
 
 def test_the_demo_writes_its_tables_and_picture(tmp_path):
-    output = run("demo", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
+    output = benchmark("demo", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
     table = pd.read_csv(tmp_path / "demo.csv")
     assert list(dict.fromkeys(table["part"])) == [
         line.rstrip() for line in output.splitlines() if line[:2] in ("1.", "2.", "3.")
@@ -124,7 +120,7 @@ def test_the_demo_writes_its_tables_and_picture(tmp_path):
 
 @pytest.mark.release
 def test_each_way_to_renew_a_model_is_scored_on_the_weeks_that_follow(tmp_path):
-    run("retrain", "--queries", 20, "--weeks", 2, "--out", tmp_path)
+    benchmark("retrain", "--queries", 20, "--weeks", 2, "--out", tmp_path)
     written = json.loads((tmp_path / "retrain.json").read_text())
     for r in written["results"]:
         assert (r["way"] == "the first model") == (r["seconds"] == 0)
@@ -133,6 +129,6 @@ def test_each_way_to_renew_a_model_is_scored_on_the_weeks_that_follow(tmp_path):
 
 @pytest.mark.release
 def test_requests_are_timed_in_every_library(tmp_path):
-    run("latency", "--repeats", 1, "--out", tmp_path)
+    benchmark("latency", "--repeats", 1, "--out", tmp_path)
     table = publish.latency(json.loads((tmp_path / "latency.json").read_text()))
     assert all(float(cell) > 0 for line in table[1:] for cell in line[1:])

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import examples
 import pytest
 from commands import write_letor
 from loading import load
+from movielens_files import movielens_archive
 
 from benchmarks import movielens
 from ltr_objectives.datasets import load_letor, make_ranking_fold
@@ -52,7 +52,7 @@ def test_they_run_on_small_data(monkeypatch, tmp_path):
         pytest.importorskip(package)
     monkeypatch.delenv("LTR_DATA", raising=False)
     monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path))
-    examples.movielens_archive(monkeypatch, tmp_path / "movielens", "ml-1m", 40, 60)
+    movielens_archive(monkeypatch, tmp_path / "movielens", "ml-1m", 40, 60)
     made = {name: smaller(name) for name in SMALL}
     cells = []
     for notebook in made.values():

@@ -9,10 +9,9 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from commands import benchmark
 
 from benchmarks import folds, search_text
-from benchmarks.__main__ import app
 from ltr_objectives import LTRError
 
 QUESTIONS = {f"which {word} is at {n} ?": word for n, word in enumerate(("cat", "dog", "owl", "fox", "bee", "ant"))}
@@ -65,10 +64,9 @@ def test_each_data_set_becomes_five_folds(data, tmp_path):
     queries = {}
     for half in ("", "even", "odd"):
         out = tmp_path / f"{data}{half}"
-        done = CliRunner().invoke(app, ["search-text", data, str(tmp_path), "--half", half, "--out", str(out)])
-        assert done.exit_code == 0, done.output
+        printed = benchmark("search-text", data, tmp_path, "--half", half, "--out", out)
         found = [fold.load() for fold in folds.folds_of(str(tmp_path / data), [0])]
-        queries[half] = int(done.output.split(", ")[-3].split()[0])
+        queries[half] = int(printed.split(", ")[-3].split()[0])
     assert len(found) == 5
     assert queries[""] == queries["even"] + queries["odd"] == (6 if data in ("insuranceqa", "homedepot") else 5)
     assert sum(len(fold.test.group) for fold in found) == queries[""]
