@@ -1,5 +1,5 @@
 PYTHON ?= python3
-PYTHON_LOWEST ?= python3.10
+PYTHON_LOWEST ?= python3.11
 BIN := .venv/bin
 JOBS ?= 2
 CPU ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,generic)

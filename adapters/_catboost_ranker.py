@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from ltr_objectives.metrics.base import Convention
 catboost: Any = LIBRARY.load()
 if TYPE_CHECKING:
     from catboost import CatBoostRanker as Base
-    from typing_extensions import Self
 else:
     Base = catboost.CatBoostRanker
 

@@ -1,6 +1,5 @@
 """The data of the estimators: tables, queries and weights, in the form that all three libraries read."""
 
-import inspect
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -14,6 +13,7 @@ try:
     from sklearn.base import clone as clone
     from sklearn.utils import check_array, column_or_1d
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
+    from sklearn.utils.validation import validate_data as validate_data
 except ModuleNotFoundError:
     raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
 
@@ -31,9 +31,6 @@ LOST = (
     "scikit-learn's tools groups= only makes folds: call set_fit_request(qid=True) and set_score_request(qid=True), or "
     f"keep a column {QID!r} in X through every step, not as 'remainder__{QID}'"
 )
-# scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
-RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
-ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
 
 
 def native(X: np.ndarray) -> np.ndarray:
@@ -51,7 +48,8 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
         X = X.to_pandas()
     if not is_frame(X):
         refuse_masked(X, "X")
-        X = check_array(X, accept_sparse="csr", input_name="X", **ANY_VALUE)
+        # missing and infinite values are the library's business
+        X = check_array(X, accept_sparse="csr", input_name="X", ensure_all_finite=False)
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
             return native(X), None
@@ -196,14 +194,3 @@ def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)
-
-
-def check_columns(estimator: Any, X: Any) -> None:
-    """Raise as scikit-learn does unless ``X`` has the number of columns, and the names, of the training."""
-    try:
-        from sklearn.utils.validation import validate_data
-    except ImportError:  # before scikit-learn 1.6
-        BaseEstimator._check_feature_names(estimator, X, reset=False)
-        BaseEstimator._check_n_features(estimator, X, reset=False)
-    else:
-        validate_data(estimator, X, reset=False, skip_check_array=True)

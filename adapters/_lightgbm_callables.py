@@ -46,15 +46,11 @@ def _refuse_subset(data: Any, reads_position: bool) -> None:
             "of row indices that keep queries whole",
         )
     require(
-        not reads_position or _position(data) is not None or _position(whole) is None,
+        not reads_position or data.get_position() is not None or whole.get_position() is None,
         "LightGBM leaves the positions of a Dataset out of its subsets, as in lgb.cv; call lgb.train on Datasets of "
         "your own",
     )
     _refuse_subset(whole, reads_position)
-
-
-def _position(data: Any) -> Any:
-    return data.get_position() if hasattr(data, "get_position") else None  # LightGBM 4.1 or newer has it
 
 
 class LightGBMObjective(ObjectiveCallable):
@@ -70,7 +66,8 @@ class LightGBMObjective(ObjectiveCallable):
         refuse_bagging_by_query(of_both)
         _refuse_subset(second, reads_position=not self.by_row.keys() & {"propensity", "position"})
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        queries = self.queries(labels, group, weight, _position(second))
+        position = second.get_position() if hasattr(second, "get_position") else None
+        queries = self.queries(labels, group, weight, position)
         return self.gradients(queries, scores, params or None, training=booster)
 
 

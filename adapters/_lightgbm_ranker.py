@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._data import either, read_part, read_parts
@@ -19,7 +19,6 @@ lgb: Any = LIBRARY.load()
 if TYPE_CHECKING:
     from lightgbm import Booster
     from lightgbm import LGBMRanker as Base
-    from typing_extensions import Self
 else:
     Base = lgb.LGBMRanker
 

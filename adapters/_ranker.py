@@ -6,14 +6,14 @@ import functools
 import inspect
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._bounds import Kept, warn_if_missed
-from ltr_objectives.adapters._data import BaseEstimator, check_columns, check_is_fitted, read_part, read_table
+from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, read_part, read_table, validate_data
 from ltr_objectives.adapters._run import (
     AUTO,
     DEFAULT,
@@ -48,9 +48,6 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.equal_orders import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.bounded import Bounded
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class Fitted(NamedTuple):
@@ -337,12 +334,6 @@ class Ranker:
         tags.input_tags.allow_nan = tags.input_tags.sparse = tags.target_tags.required = True
         return tags
 
-    def _get_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6, as the next one
-        return cast(dict[str, Any], BaseEstimator._get_tags(self))
-
-    def _more_tags(self) -> dict[str, Any]:
-        return {"allow_nan": True, "requires_y": True}
-
     def _given(self) -> dict[str, Any]:
         """The parameters that were set, without those that a subclass adds for itself."""
         ours = next(each for each in type(self).__mro__ if "library" in vars(each))
@@ -388,7 +379,8 @@ class Ranker:
         names, known = names_of(X), self._fitted.columns
         if names is None or names != known:  # scikit-learn compares their number, and names that are text
             by_text = names is not None and hasattr(self, "feature_names_in_")
-            check_columns(self, X.iloc[:1].set_axis(names, axis=1) if by_text else X)
+            some = X.iloc[:1].set_axis(names, axis=1) if by_text else X
+            validate_data(self, some, reset=False, skip_check_array=True)
         require(
             names is None or known is None or names == known,
             f"X has the columns {names}, but the training had {known}; give these, in this order",

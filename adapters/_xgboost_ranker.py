@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ltr_objectives.metrics.base import Convention
 
 xgb: Any = LIBRARY.load()
 if TYPE_CHECKING:
-    from typing_extensions import Self
     from xgboost import Booster
     from xgboost import XGBRanker as Base
 else:

@@ -167,20 +167,8 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     return found
 
 
-VALUE = rf"\s*[-+]?{NUMBER}\s*"
-LONG, NUMBERS = (
-    1000,
-    re.compile(rf"[\[(]?{VALUE}(?:,{VALUE})*,?\s*[\])]?", re.IGNORECASE),
-)  # Python 3.10 crashes on deep nesting
-
-
 def literal(text: str) -> Any:
-    """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is.
-
-    Text of more than ``LONG`` signs must be numbers, as in a table of gains.
-    """
-    if len(text) > LONG and not NUMBERS.fullmatch(text):
-        return text
+    """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is."""
     try:
         return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for brackets that are too deep

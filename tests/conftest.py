@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
 import catalog
 import numpy as np
@@ -36,24 +35,6 @@ LISTS = {
     "any_metric": METRICS,
     "any_learned_metric": [metric for metric in METRICS if metric.name in catalog.LEARNED],
 }
-
-
-class Quiet:
-    """A logger for LightGBM 4.0, which warns of every objective of the user's, whatever ``verbosity`` is."""
-
-    def info(self, message: str) -> None:
-        if "[Warning]" not in message:
-            print(message)
-
-    warning = info
-
-
-def pytest_configure() -> None:
-    with contextlib.suppress(PackageNotFoundError):
-        if version("lightgbm").startswith("4.0."):
-            import lightgbm
-
-            lightgbm.register_logger(Quiet())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -4,13 +4,9 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # there pytest installs it
-    import tomli as tomllib
 
 
 def load(path: Path) -> ModuleType:

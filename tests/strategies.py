@@ -32,7 +32,7 @@ def vectors(draw: Any, length: int, usual: Any, odd: bool = True) -> Any:
         return values if kind % 2 else np.array(values)
     try:
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 1.24 warns of -1 as uint8, 2.0 refuses it
+            warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 1 warns of -1 as uint8, 2.0 refuses it
             return np.array(values, draw(st.sampled_from(DTYPES)))
     except (ValueError, TypeError, OverflowError):
         return values

@@ -95,7 +95,6 @@ def test_xgboost_takes_weights_by_row_beside_the_data(rng):
         np.testing.assert_array_equal(found, gradient("own Hessian", X[:, 0], y, group, weight))
 
 
-@pytest.mark.skipif(not hasattr(lgb.Dataset, "get_position"), reason="before LightGBM 4.1")
 def test_lightgbm_s_own_positions_are_read_or_missed():
     (X, y, group), given = data_of("clicks")
     ours, scores = lightgbm_objective(PATHS["clicks"]), X[:, 0]

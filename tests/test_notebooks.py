@@ -38,7 +38,6 @@ def smaller(name: str) -> Any:
     for category in ("DeprecationWarning", "PendingDeprecationWarning"):  # a reader sees those of the cells alone
         lines += [f"warnings.simplefilter('ignore', {category})"]
         lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
-    lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy says
     lines += ["sys.path.append('..')", "from benchmarks import movielens", f"movielens.MD5 = {movielens.MD5}"]
     lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
     notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))

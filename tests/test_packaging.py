@@ -89,12 +89,10 @@ def test_a_checkout_without_links_says_what_to_do(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Reliance on distutils from stdlib:UserWarning")
 @pytest.mark.filterwarnings("ignore:The distutils package:DeprecationWarning")  # setuptools loads it in Python 3.11
-def test_the_readme_of_an_index_has_absolute_links(monkeypatch):
+def test_the_readme_of_an_index_has_absolute_links():
     if not (ROOT / "setup.py").exists():
         pytest.skip("the tests run beside an unpacked wheel")
     at = "https://example.org/a/b"
-    if sys.version_info < (3, 11):  # NumPy has loaded the distutils of Python
-        monkeypatch.setenv("SETUPTOOLS_USE_DISTUTILS", "stdlib")
     text = "[a](docs/x.md#y) ![b](docs/z.png) [c](https://d.org) [e](#f)"
     made = f"[a]({at}/blob/v1/docs/x.md#y) ![b]({at}/raw/v1/docs/z.png) [c](https://d.org) [e](#f)"
     assert load(ROOT / "setup.py").absolute(text, at, "1") == made

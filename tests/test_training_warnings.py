@@ -3,14 +3,12 @@
 import warnings
 from pathlib import Path
 
-import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import sklearn
 from catalog import ONE_OF_EACH, PATHS
-from packaging.version import Version
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from trainings import WAYS, release, trained
@@ -203,7 +201,6 @@ def test_a_name_in_other_letters_than_catboost_s_is_ours():
     assert str(fitted.objective_) == "lambdamart"
 
 
-@pytest.mark.skipif(Version(lightgbm.__version__) < Version("4.6"), reason="LightGBM samples queries since 4.6")
 def test_auto_says_that_only_native_objectives_are_left():
     made = untrained("lightgbm", "auto", bagging_by_query=True)
     first, second = (str(each.message) for each in warnings_of(lambda: fit(made, np.ones_like(TRAIN.X), stop=2)))

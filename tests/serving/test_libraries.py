@@ -10,7 +10,7 @@ from generated import ranking
 from ltr_objectives import LTRError, Objective, evaluate, registry
 from ltr_objectives.adapters import xgboost_objective
 
-hessboost = pytest.importorskip("hessboost")  # both need Python 3.11
+hessboost = pytest.importorskip("hessboost")
 perpetual = pytest.importorskip("perpetual")
 
 X, Y, QID = ranking(0)
