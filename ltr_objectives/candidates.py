@@ -29,9 +29,8 @@ def ours_for(metric: Metric, queries: Queries | None = None) -> dict[str, Object
     >>> from ltr_objectives import get_metric
     >>> list(ours_for(get_metric("map")))
     ['yetiloss:ndcg', 'yetiloss:map', 'yetiloss:ndcg@10', 'yetiloss:gap', 'lambdamart:ndcg', 'queryrmse']
-    >>> list(ours_for(get_metric("ndcg@10[revenue]")))
-    ['yetiloss:ndcg[revenue]', 'yetiloss[revenue]', 'yetiloss:gap[revenue]', 'lambdamart[revenue]', \
-'queryrmse[revenue]']
+    >>> list(ours_for(get_metric("ndcg@10[liked]")))
+    ['yetiloss:ndcg[liked]', 'yetiloss[liked]', 'yetiloss:gap[liked]', 'lambdamart[liked]', 'queryrmse[liked]']
     """
     if isinstance(metric, WeightedSum) or metric.goal is not None:
         others = [_always(label, queries) for label in OTHERS]

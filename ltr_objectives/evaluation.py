@@ -87,9 +87,9 @@ def evaluate(
     array([0.5, 0.5])
     >>> evaluate(["mrr", "precision@1"], [0.1, 0.9, 0.5, 0.2], [1, 0, 0, 1], group=[2, 2])
     {'mrr': 0.5, 'precision@1': 0.0}
-    >>> labels = {"relevance": [1, 0, 0, 1], "revenue": [0, 9, 0, 2]}
-    >>> evaluate(["mrr", "mrr[revenue]"], [0.1, 0.9, 0.5, 0.2], labels, group=[2, 2])
-    {'mrr': 0.5, 'mrr[revenue]': 0.75}
+    >>> labels = {"relevance": [1, 0, 0, 1], "liked": [0, 1, 0, 1]}
+    >>> evaluate(["mrr", "mrr[liked]"], [0.1, 0.9, 0.5, 0.2], labels, group=[2, 2])
+    {'mrr': 0.5, 'mrr[liked]': 0.75}
     >>> evaluate("mrr", [3.0, 2.0, 1.0], [float("nan"), 0, 1], group=[3], unjudged="drop")
     0.5
     >>> evaluate("recall@10", [2.0, 1.0, float("nan")], [0, 1, 1], group=[3], retrieved=[True, True, False])

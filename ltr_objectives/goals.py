@@ -19,8 +19,8 @@ def check_goal(goal: object) -> object:
 def split_goal(text: str) -> tuple[str, str | None]:
     """Return the text and the goal in brackets at its end, None without one.
 
-    >>> split_goal("ndcg@10[revenue]"), split_goal("ndcg@10")
-    (('ndcg@10', 'revenue'), ('ndcg@10', None))
+    >>> split_goal("ndcg@10[liked]"), split_goal("ndcg@10")
+    (('ndcg@10', 'liked'), ('ndcg@10', None))
     """
     found = AT_THE_END.fullmatch(text)
     return (text, None) if found is None else (found[1], found[2])
@@ -39,5 +39,5 @@ def check_read(given: Iterable[str], read: Iterable[str], reader: str) -> None:
     require(
         unused is None,
         f"labels has {unused!r}, which {reader} does not read ({have}); leave it out, or name it in brackets, as in "
-        f"'yetiloss:ndcg@10+0.3*yetiloss:ndcg@10[{unused}]'{did_you_mean(unused, known)}",
+        f"'yetiloss:ndcg@10+0.3*yetiloss:dcg(gain_type=linear)[{unused}]'{did_you_mean(unused, known)}",
     )

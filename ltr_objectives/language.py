@@ -1,4 +1,4 @@
-"""The text language of objectives and metrics: "2*yetiloss:map@5;noise=gaussian[revenue] + listnet".
+"""The text language of objectives and metrics: "2*yetiloss:map@5;noise=gaussian[liked] + listnet".
 
     sum        parts joined by +, of objectives or of metrics
     part       [weight *] objective
@@ -49,8 +49,8 @@ def is_one(text: str) -> bool:
 def split_metrics(text: str) -> list[tuple[Any, str]]:
     """Return the weight and the text of each metric of a sum; of one metric without weight ``None`` and the text.
 
-    >>> split_metrics("ndcg@10 + 0.3*map[revenue]")
-    [(None, 'ndcg@10'), (0.3, 'map[revenue]')]
+    >>> split_metrics("ndcg@10 + 0.3*map[liked]")
+    [(None, 'ndcg@10'), (0.3, 'map[liked]')]
     """
     return [(weight, part.strip()) for weight, part in map(split_weight, METRIC_PLUS.split(text))]
 

@@ -57,8 +57,8 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
     'yetiloss:ndcg+yetiloss:map(threshold=2)'
     >>> str(objective_for("map@10", Queries([0, 12.5, 0], group=[3])))
     'yetiloss:map@10'
-    >>> str(objective_for("ndcg@10 + 0.3*map[revenue]"))
-    'yetiloss:ndcg+0.3*yetiloss:ndcg[revenue]'
+    >>> str(objective_for("ndcg@10 + 0.3*map[liked]"))
+    'yetiloss:ndcg+0.3*yetiloss:ndcg[liked]'
     """
 
     def best(plain: Metric, goal: str | None) -> tuple[Objective, ...]:

@@ -4,7 +4,11 @@ import pickle
 import subprocess
 import sys
 
+import catboost
+import examples
 import numpy as np
+import pandas as pd
+import pytest
 from generated import shop
 from rankers import SUFFIX, everywhere, ranker
 
@@ -12,7 +16,11 @@ from ltr_objectives.adapters import bagged
 
 SERVE = """
 import importlib, pickle, sys
+import catboost
+import examples
 import numpy as np
+import pandas as pd
+import pytest
 sys.modules["ltr_objectives"] = None  # an import is an error
 library, paths, requests = pickle.load(sys.stdin.buffer)
 module = importlib.import_module(library)
@@ -93,3 +101,23 @@ def test_the_library_alone_serves_requests_with_few_categories(library, tmp_path
         assert np.ptp(expected) > 0.5
         for scores in found:
             np.testing.assert_array_equal(scores, expected)
+
+
+@everywhere
+def test_a_pair_is_explained_by_the_names_of_a_table(library):
+    """Whose query ids are a column, and whose index has text."""
+    fitted = by_early_stopping(library, n_estimators=10)
+    code = examples.block("docs/serving.md", "def explain_pair").partition("\nfirst, second")[0]
+    examples.run(code, names := {"np": np, "pd": pd})
+    found = {
+        "xgboost": lambda: fitted.predict(Z, pred_contribs=True),
+        "lightgbm": lambda: fitted.predict(Z, pred_contrib=True),
+        "catboost": lambda: fitted.get_feature_importance(
+            catboost.Pool(Z, cat_features=["brand", "shelf"]), type="ShapValues"
+        ),
+    }[library]()
+    table = Z.assign(qid=QID).set_axis([f"item {i}" for i in range(len(Z))])
+    explained = names["explain_pair"](found, table, 7, 3)
+    scores = fitted.predict(Z)
+    assert explained["contribution"].sum() == pytest.approx(scores[7] - scores[3], rel=1e-3)
+    assert explained.loc[list(Z), "value_i"].tolist() == Z.iloc[7].tolist()

@@ -103,7 +103,7 @@ class Metric(Extensible, abc.ABC):
         )
 
     def __str__(self) -> str:
-        """Return the text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``, with options written.
+        """Return the text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[liked]``, with options written.
 
         Results have it as key. It leaves out the convention: ``get_metric(str(metric), convention)`` has both.
         """

@@ -77,7 +77,7 @@ class WeightedSum(Metric):
 def own_metric(written: str) -> str | None:
     """Return the name of our metric in a text, in small letters, the first of a sum; None if one is not ours.
 
-    >>> own_metric("NDCG@10[revenue]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
+    >>> own_metric("NDCG@10[liked]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
     ('ndcg', None, None)
     """
     splits = [split_metric(split_goal(text)[0]) for _, text in split_metrics(written)]
@@ -99,8 +99,8 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     10
     >>> get_metric("ndcg@10", "lightgbm").empty
     1.0
-    >>> get_metric("ndcg@10[revenue]").goal
-    'revenue'
+    >>> get_metric("ndcg@10[liked]").goal
+    'liked'
     >>> get_metric("ndcg(gain_type=linear)@5").gain_type
     'linear'
     """

@@ -43,7 +43,7 @@ class Mixture(Composite):
     Notes
     -----
     ``get_objective`` and everything that takes an objective by name read ``"yetiloss:ndcg@10+0.3*yetiloss:mrr"``, and
-    ``"yetiloss:ndcg@10+0.3*yetiloss:ndcg@10[revenue]"`` for a part on the labels of a goal.
+    ``"yetiloss:ndcg@10+0.3*yetiloss:dcg(gain_type=linear)[revenue]"`` for a part on the labels of a goal.
 
     The labels of a goal are passed as ``labels={"revenue": array}`` to the adapters and to ``fit``. Propensities and
     positions correct the clicks of the data's own labels only.
@@ -57,8 +57,8 @@ class Mixture(Composite):
     >>> mixture == get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr")
     True
     >>> grad, hess = mixture.gradient_hessian([0.0, 0.0], [0, 1], group=[2])
-    >>> goals = Mixture(["ranknet", "ranknet"], [1, 3], labels=[None, "revenue"], normalize=False)
-    >>> goals.gradient_hessian([0.0, 0.0], {"relevance": [0, 1], "revenue": [5, 0]}, group=[2])[0]
+    >>> goals = Mixture(["ranknet", "ranknet"], [1, 3], labels=[None, "liked"], normalize=False)
+    >>> goals.gradient_hessian([0.0, 0.0], {"relevance": [0, 1], "liked": [5, 0]}, group=[2])[0]
     array([-1.,  1.])
     """
 
@@ -172,7 +172,7 @@ def get_objective(objective: str | Objective) -> Objective:
     2
     >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr").weights
     (1.0, 0.3)
-    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:ndcg@10[revenue]").labels
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:dcg(gain_type=linear)[revenue]").labels
     (None, 'revenue')
     """
     if isinstance(objective, Objective):
