@@ -19,7 +19,7 @@ except ModuleNotFoundError:
 
 from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of
-from ltr_objectives.adapters._tables import Part, is_frame, is_pool
+from ltr_objectives.adapters._tables import Part, is_frame, is_pool, with_numbers
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import Queries, by_goal, check_rows, ids_of, refuse_masked, refuse_merged, to_numpy, vector
@@ -65,7 +65,7 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
     X, qid = (X.drop(columns=QID), X[QID].to_numpy()) if QID in X.columns else (X, None)
     dates = [c for c, d in X.dtypes.items() if getattr(d, "kind", "") in ("m", "M")]
     require(not dates, f"X has dates or spans of time in {dates}; convert them to numbers")
-    return X, qid
+    return with_numbers(X), qid
 
 
 def either(**given: Any) -> Named:

@@ -11,6 +11,8 @@ from ltr_objectives.checks import is_number
 from ltr_objectives.errors import require, warn
 from ltr_objectives.queries import Queries, by_goal
 
+NUMBERS = ("boolean", "decimal", "empty", "floating", "integer", "mixed-integer-float")  # in pandas' words
+
 
 class Part(NamedTuple):
     """A table and its queries. Labels and weights are float32 numbers, as the libraries store them."""
@@ -134,6 +136,18 @@ def require_same_kinds(X: Any, known: Collection[int], name: str = "X") -> None:
         )
 
 
+def with_numbers(X: Any) -> Any:
+    """Return a frame with numbers in columns of dtype object that hold nothing else: Decimal, or bool and None."""
+    from pandas import to_numeric
+    from pandas.api.types import infer_dtype
+
+    found = [c for c, dtype in X.dtypes.items() if dtype == "object" and infer_dtype(X[c]) in NUMBERS]
+    if found:
+        X = X.copy(deep=False)
+        X[found] = X[found].apply(to_numeric)
+    return X
+
+
 def refuse_text(X: Any) -> None:
     """Raise for columns of a frame that are neither numbers nor categories."""
     if is_frame(X):
@@ -141,7 +155,9 @@ def refuse_text(X: Any) -> None:
 
         wrong = [c for c, dtype in X.dtypes.items() if not (is_numeric_dtype(dtype) or dtype == "category")]
         require(
-            not wrong, f"X has text in {wrong}; convert it by X.astype(dict.fromkeys({wrong}, 'category')), or drop it"
+            not wrong,
+            f"X has columns {wrong}, neither numbers nor categories; make text categories, by X.astype(dict.fromkeys("
+            f"{wrong}, 'category')) in pandas, by X.cast with polars.Categorical in polars, and drop the others",
         )
 
 

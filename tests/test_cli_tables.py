@@ -1,6 +1,7 @@
 """Parquet and CSV in the commands: columns by name, rows in any order, and the same models as from arrays."""
 
 import contextlib
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -169,11 +170,16 @@ def test_missing_values_and_pandas_own_types_are_features():
     whole.loc[3, NAMES[0]] = pd.NA
     whole[NAMES[1]] = whole[NAMES[1]] > 0
     whole.loc[::5, NAMES[2]] = np.nan
+    flags = [None if i % 5 == 0 else bool(x > 0) for i, x in enumerate(whole[NAMES[3]])]
+    whole[NAMES[3]] = pd.Series(flags, dtype=object)
+    whole["label"] = [Decimal(int(label)) for label in whole["label"]]
     whole.set_index("qid").to_parquet("own.parquet")
     model, found = trained("lightgbm", "--train", "own.parquet")
     assert found["trees"] == 10
     X = whole[NAMES].astype(float).to_numpy()
-    np.testing.assert_allclose(predicted(model, "own.parquet"), library_predicts("lightgbm", "model.txt", X))
+    whole.drop(columns="label").to_csv("own.csv", index=False)
+    for file in ("own.parquet", "own.csv"):
+        np.testing.assert_allclose(predicted(model, file), library_predicts("lightgbm", "model.txt", X))
 
 
 @everywhere

@@ -39,6 +39,11 @@ def as_pandas(X):
     return pandas.DataFrame(X, columns=NAMES)
 
 
+def as_objects(X, kind):
+    """Columns as a database gives them, with None for NaN."""
+    return pandas.DataFrame([[None if np.isnan(x) else kind(float(x)) for x in row] for row in X], None, NAMES, object)
+
+
 def swapped(values):
     """The same numbers in the other byte order."""
     values = np.asarray(values)
@@ -55,6 +60,8 @@ FORMS = {  # of the table, and of all other arrays
     "polars": (lambda X: polars.DataFrame(X, schema=NAMES), list),
     "pyarrow": (lambda X: arrow.table(dict(zip(NAMES, X.T.copy(), strict=True))), list),
     "list": (np.ndarray.tolist, list),
+    "objects": (lambda X: as_objects(X, float), as_series),
+    "decimals": (lambda X: as_objects(X, Decimal), as_series),
     "wide": (np.float64, as_series),
     "swapped": (swapped, swapped),  # XGBoost reads every byte order as the native one
     "swapped pandas": (lambda X: as_pandas(swapped(X)), swapped),  # which pandas refuses
@@ -302,6 +309,21 @@ def test_an_eval_set_of_another_type_is_never_read_in_silence(library):
             first, second = fitted.evals_result_.values()
             assert len(warned) == (first != second), kind
             assert all("eval_set[1]" in message for message in warned)
+
+
+@everywhere
+def test_bools_with_missing_values_and_whole_numbers_among_objects(library):
+    flags = np.where(np.arange(len(TRAIN.y)) % 5 == 0, np.nan, TRAIN.X[:, 1] > 0)
+    numbers = np.rint(10 * TRAIN.X[:, 0])
+    plain, objects = as_pandas(TRAIN.X), as_pandas(TRAIN.X)
+    plain[NAMES[1]], plain[NAMES[0]] = flags, numbers
+    objects[NAMES[1]] = pandas.Series([None if np.isnan(x) else bool(x) for x in flags], dtype=object)
+    objects[NAMES[0]] = pandas.Series(numbers.astype(int), dtype=object)
+    before = objects.copy()
+    fitted, expected = (made(library).fit(table, TRAIN.y, qid=TRAIN.qid) for table in (objects, plain))
+    for table in (plain, objects):
+        assert np.array_equal(fitted.predict(table), expected.predict(plain))
+    pandas.testing.assert_frame_equal(objects, before)
 
 
 EMPTY = [[None] * 600, np.full(600, np.nan), pandas.Categorical([None] * 600), pandas.Categorical([None] * 600, ORDER)]

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from ltr_objectives._files import NOT_UTF8, UNREADABLE, replacing
+from ltr_objectives.adapters._tables import with_numbers
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
 from ltr_objectives.workbench.data import RankingData, together
@@ -140,6 +141,7 @@ def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def features_in(frame: pd.DataFrame) -> pd.DataFrame:
     """Convert all columns to numbers, except those of dtype category; raise for text and dates."""
+    frame = with_numbers(frame)
     kinds: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
     wrong = ",".join(str(name) for name, kind in kinds.items() if not is_numeric_dtype(kind))
     require(
@@ -213,9 +215,9 @@ def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarr
 
 def numbers(frame: pd.DataFrame, name: str, unjudged: bool = False) -> np.ndarray:
     """Return a column of finite numbers; with ``unjudged`` a missing one is NaN."""
-    kind = frame[name].dtype
-    require(is_numeric_dtype(kind), f"the column {name!r} must hold numbers, but its type is {kind}")
-    found = np.asarray(frame[name].to_numpy(np.float64, na_value=np.nan))
+    column = with_numbers(frame[[name]])[name]
+    require(is_numeric_dtype(column), f"the column {name!r} must hold numbers, but its type is {column.dtype}")
+    found = np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     good = np.isfinite(found) | (unjudged & np.isnan(found))
     require(good.all(), f"the column {name!r} has no finite number in row {np.argmin(good)}")
     return found
