@@ -39,6 +39,7 @@ from ltr_objectives.adapters._tables import (
     layout_of,
     named,
     names_of,
+    orders_rows,
     require_same_columns,
     warn_of_unknown,
 )
@@ -239,8 +240,11 @@ class Ranker:
         """The warning if no round has a split."""
         before = 0.0 if run.init_model is None else self.library.splits(run.init_model)
         grows = run.params.get("process_type") != "update" and 0 not in (run.params.get(name) for name in ROUNDS)
-        if not grows or self.library.splits(model) != before:
+        if not grows:
             return ""
+        if self.library.splits(model) != before:
+            alike = "no column orders the rows of a query, because each has one value there; add features of documents"
+            return "" if orders_rows(run.train.X, run.train.queries.ptr) else alike
         given = [f"{n}={v}" for name in self.library.limits for n, v in self.library.given(name, run.params).items()]
         limits = ", ".join(given or self.library.limits)
         return (

@@ -80,6 +80,19 @@ def layout_of(X: Any) -> list[Any] | None:
     return names + kinds if plain and all(isinstance(name, str) for name in names) else None
 
 
+def orders_rows(X: Any, ptr: np.ndarray) -> bool:
+    """Return False if each column of a table has one value in each query, whose rows ``ptr`` bounds."""
+    rows = np.repeat(ptr[:-1], np.diff(ptr))
+    if not (is_frame(X) or isinstance(X, np.ndarray)):  # a pool does not give its features back
+        return is_pool(X) or (X[rows] != X).nnz > 0
+    for i in range(X.shape[1]):
+        column = X.iloc[:, i] if is_frame(X) else X[:, i]
+        values = np.asarray(column.cat.codes if column.dtype == "category" else column)
+        if values.dtype == object or not np.array_equal(values, values[rows], equal_nan=True):
+            return True
+    return False
+
+
 def is_pool(X: Any) -> bool:
     """True for a ``catboost.Pool``."""
     return hasattr(X, "get_group_id_hash")

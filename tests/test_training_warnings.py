@@ -10,6 +10,7 @@ import pytest
 import sklearn
 from catalog import ONE_OF_EACH, PATHS
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
+from scipy import sparse
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from trainings import WAYS, release, trained
 
@@ -168,6 +169,23 @@ def test_columns_that_order_nothing(library, own, value):
     made = untrained(library, PATHS["random"] if own else NATIVE[library])
     text = outcome(made, np.full_like(TRAIN.X, value))
     assert any(word in text for word in ("no column orders", "num_features", "constant"))
+
+
+def of_users(rows):
+    """Tables whose columns have one value in each query."""
+    table = np.column_stack([RNG.normal(size=len(rows)), np.where(RNG.random(len(rows)) < 0.3, np.nan, 1.0)])
+    frame = pd.DataFrame(table, columns=["age", "known"]).assign(city=pd.Categorical(RNG.choice(["a", "b"], len(rows))))
+    return table[rows], frame.iloc[rows], sparse.csr_matrix(np.nan_to_num(table)[rows])
+
+
+@libraries
+@pytest.mark.parametrize("own", [True, False], ids=["ours", "native"])
+def test_features_of_the_user_alone_order_nothing(library, own):
+    rows = np.unique(TRAIN.qid, return_inverse=True)[1]
+    for X in of_users(rows):
+        made = untrained(library, PATHS["random"] if own else NATIVE[library])
+        messages = [str(each.message) for each in warnings_of(lambda m=made, t=X: m.fit(t, TRAIN.y, qid=TRAIN.qid))]
+        assert "no column orders" in messages[-1]
 
 
 @libraries
