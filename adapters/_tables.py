@@ -72,8 +72,8 @@ def is_frame(X: Any) -> bool:
 
 
 def layout_of(X: Any) -> list[Any] | None:
-    """Return names and types of columns of a frame that libraries read as it is: named by text, plain numbers."""
-    if not is_frame(X):
+    """Return names and types of columns of a frame that libraries read as it is: named by text, plain numbers, rows."""
+    if not is_frame(X) or len(X) == 0:
         return None
     names, kinds = [*X.columns], [*X.dtypes]
     plain = all(isinstance(kind, np.dtype) and kind.kind in "fiub" and kind.isnative for kind in kinds)
