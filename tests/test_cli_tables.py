@@ -1,6 +1,7 @@
 """Parquet and CSV in the commands: columns by name, rows in any order, and the same models as from arrays."""
 
 import contextlib
+import csv
 from decimal import Decimal
 from pathlib import Path
 
@@ -131,10 +132,12 @@ def test_columns_have_the_names_that_are_given_and_weights_count(library):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_scores_are_written_beside_the_ids_of_queries_and_items(ending):
+@pytest.mark.parametrize("mark", ["", ",", "\r", "\n", '"'])
+def test_scores_are_written_beside_the_ids_of_queries_and_items(ending, mark):
     model, _ = trained("lightgbm", *files("csv"))
-    table = frame_of(TEST).assign(item=[f"{i:03d}" for i in range(len(TEST.y))]).sample(frac=1, random_state=0)
-    write(table, f"test.{ending}")
+    table = frame_of(TEST).assign(item=[f"{mark}{i:03d}" for i in range(len(TEST.y))]).sample(frac=1, random_state=0)
+    table.to_parquet("test.parquet", index=False)
+    table.to_csv("test.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
     scores = predicted(model, f"test.{ending}", "--item", "item")
     run_json("predict", "--model", model, "--data", f"test.{ending}", "--item", "item", "--out", f"out.{ending}")
     found = pd.read_parquet("out.parquet") if ending == "parquet" else pd.read_csv("out.csv", dtype={"item": str})

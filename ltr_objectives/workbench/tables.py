@@ -1,5 +1,6 @@
 """Parquet and CSV files: labels, query ids and weights in named columns, features in all others."""
 
+import csv
 import shlex
 import warnings
 from collections.abc import Iterator, Sequence
@@ -157,8 +158,11 @@ def features_in(frame: pd.DataFrame) -> pd.DataFrame:
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write a frame; the file appears only when it is complete."""
+    text = table.to_csv(index=False, lineterminator="\n")
+    if "\r" in text:  # which readers take for the end of a line, and pandas does not quote
+        text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     with replacing(path) as new:
-        table.to_csv(new, index=False)
+        new.write_text(text, "utf8", newline="")
 
 
 def features_of(X: Any) -> list[str]:

@@ -15,7 +15,7 @@ from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, writable
 from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.letor import TABLES
-from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame, select
+from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame, select, write_csv
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import estimator
 
@@ -71,7 +71,7 @@ def predict(
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
         if ending == ".csv":
-            ids.assign(score=scores).to_csv(new, index=False)
+            write_csv(ids.assign(score=scores), new)
         elif ending == ".parquet":
             ids.assign(score=scores).to_parquet(new, index=False)
         elif ending == ".npy":
