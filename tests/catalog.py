@@ -1,17 +1,12 @@
-"""Facts that only tests know: examples of every option, native counterparts, provable limits.
+"""Examples of every option of the objectives and metrics.
 
 An objective or metric without an entry has its defaults as the only example, and no other claim is tested.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 import ltr_objectives as ltr
 from ltr_objectives import Metric, Mixture, Objective, registry
-from ltr_objectives.objectives.around import innermost
 
 TABLE = (0.0, 0.5, 2.0, 2.0, 9.0)
 LARGEST_SEED = 2**64 - 1
@@ -200,140 +195,3 @@ SOME = {  # every option, and in LambdaMART one metric of each kind
     },
     "mixture": MIXTURES,
 }
-
-
-class Parity(NamedTuple):
-    """One native objective that our objective reproduces, and how closely after training."""
-
-    library: str
-    params: dict[str, Any]  # of the native training
-    ours: Objective
-    tolerance: float  # of the predictions, relative to their spread
-    binary: bool = False  # the native objective takes labels 0 and 1 only
-    probability: bool = False  # the native objective takes labels between 0 and 1
-    per_leaf: bool = False  # compare leaf values, since the library draws other pairs for each step of a tree
-    since: str = "0"  # the first version of the library that reads the parameters
-
-
-def _catboost(loss: str, ours: Objective, tolerance: float = 1e-5, **how: Any) -> Parity:
-    return Parity("catboost", {"loss_function": loss}, ours, tolerance, per_leaf=True, **how)
-
-
-def _parities() -> list[Parity]:
-    lightgbm, yetirank = ltr.LambdaMART(preset="lightgbm"), ltr.YetiRank(noise=None, preset="catboost")
-    native = "YetiRank:noise=No;permutations=1"
-    label_gain = [0, 1, 3, 10, 11]
-    modes = (("NDCG", False), ("DCG", False), ("ERR", True), ("MRR", False), ("MRR", True), ("MAP", False),
-             ("MAP", True))  # fmt: skip
-    return [
-        Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
-        Parity("lightgbm", {"objective": "lambdarank", "lambdarank_truncation_level": 5},
-               replace(lightgbm, truncation=5), 1e-3),
-        Parity("lightgbm", {"objective": "lambdarank", "sigmoid": 2.0, "lambdarank_norm": False,
-                            "label_gain": label_gain},
-               replace(lightgbm, metric=ltr.NDCG(gain_type=label_gain), sigma=2.0, score_norm=False, lambda_norm=False),
-               1e-3),
-        Parity("xgboost", {"objective": "rank:ndcg"}, ltr.LambdaMART(preset="xgboost"), 1e-5),
-        Parity("xgboost", {"objective": "rank:ndcg", "ndcg_exp_gain": False, "lambdarank_num_pair_per_sample": 5,
-                           "lambdarank_normalization": False},
-               ltr.LambdaMART("ndcg(gain_type=linear)", truncation=5, lambda_norm=False, preset="xgboost"), 1e-5,
-               since="3.0"),
-        Parity("xgboost", {"objective": "rank:map"}, ltr.LambdaMART("map", preset="xgboost"), 1e-5, binary=True),
-        Parity("xgboost", {"objective": "rank:pairwise"}, ltr.RankNet(preset="xgboost"), 1e-5),
-        Parity("xgboost", {"objective": "rank:pairwise", "lambdarank_score_normalization": False},
-               ltr.RankNet(score_norm=False, preset="xgboost"), 1e-5, since="3.0"),
-        Parity("lightgbm", {"objective": "regression", "boost_from_average": False}, ltr.RMSE(), 1e-6),
-        Parity("catboost", {"loss_function": "RMSE", "boost_from_average": False}, ltr.RMSE(), 1e-10),
-        Parity("catboost", {"loss_function": "QueryRMSE"}, ltr.QueryRMSE(), 1e-10),
-        # classic mode ignores the number of neighbours
-        *(_catboost(loss, yetirank) for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")),
-        _catboost(f"{native};decay=0.5", replace(yetirank, decay=0.5)),
-        _catboost("PairLogit", ltr.RankNet()),
-        *(
-            _catboost(f"YetiRank:mode={mode};top=3;noise=No;permutations=1",
-                      ltr.YetiLoss(f"{mode.lower()}@3", noise=None, permutations=1, preset="catboost"))
-            for mode in ("NDCG", "DCG", "MAP")
-        ),
-        # in the mean over many draws
-        *(
-            _catboost(loss, ours, tolerance=0.02)
-            for loss, ours in (
-                ("YetiRank:permutations=3000", ltr.YetiRank(permutations=3000, preset="catboost")),
-                ("YetiRank:mode=NDCG;permutations=3000;noise=Gauss;noise_power=0.5",
-                 ltr.YetiLoss("ndcg", 3000, "gaussian", 0.5, preset="catboost")),
-            )
-        ),
-        *(
-            _catboost(
-                f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}",
-                ltr.YetiLoss(mode.lower(), noise=None, neighbors=near, preset="catboost"),
-                probability=probability,
-            )
-            for mode, probability in modes
-            for near, count in ((1, 1), (3, 3), ("all", -1))
-        ),
-    ]  # fmt: skip
-
-
-PARITIES = _parities()
-
-_STEPS: dict[str, Callable[[Any], float | None]] = {
-    "listnet": lambda o: 1.0 if o.hessian == "bounded" else None,
-    "xendcg": lambda o: 1.0 if o.hessian == "bounded" else None,
-    "listmle": lambda o: 1.0 if o.hessian == "bounded" else None,
-    "approxndcg": lambda o: o.step / o.alpha,
-    "approxmrr": lambda o: o.step / o.alpha,
-    "approxmap": lambda o: o.step / o.alpha,
-    "neuralndcg": lambda o: 1.0,
-    "neuralsort": lambda o: 1.0,
-    "softrank": lambda o: o.step * o.sigma,
-    "hinge": lambda o: 1.0 / o.sigma,
-}
-_TIES_ALIKE = {
-    "approxndcg", "approxmrr", "approxmap", "listmle", "listnet", "neuralndcg", "neuralsort", "ordinal", "queryrmse",
-    "rmse", "softrank",
-}  # fmt: skip
-
-
-def longest_step(objective: Objective) -> float | None:
-    """The upper limit of a Newton step, ``|grad| / hess``; None if there is none."""
-    return _STEPS.get(objective.name, lambda o: None)(objective)
-
-
-def hessian_limit(objective: Any, n: int) -> float | None:
-    """The upper limit of the sum of Hessians of a query of ``n`` documents; None if it is not known."""
-    if objective.name == "listnet" and objective.target != "unnormalized":
-        return 2.0 if objective.hessian == "bounded" else 1.0
-    if objective.name == "lambdaloss" and objective.k is None:
-        # A pair of weight w adds at most w sigma^2 / (4 ln 2) to the Hessian of either document. Gains over the ideal
-        # add up to at most log2(1 + n), and also to at most n over the sum of discounts.
-        far = 2.0 * np.log2(1.0 + n)
-        units = {"ndcg2": far, "ndcg2++": objective.mu * far + 2.0 * n}[objective.weights]
-        return float(objective.sigma**2 / (2.0 * np.log(2.0)) * units)
-    return None
-
-
-def treats_ties_alike(objective: Any) -> bool:
-    """Return True if the order of rows with equal scores does not matter, in lists without truncation.
-
-    It matters in losses that take ranks from the current ranking, where such rows are in the order of the data.
-    """
-    if objective.name == "ranknet":
-        return objective.truncation is None
-    return objective.name in _TIES_ALIKE or (objective.name == "xendcg" and not objective.facts.random)
-
-
-def may_be_negative(objective: Objective) -> bool:
-    """Return True if entries of the Hessian may be negative, which the libraries do not expect."""
-    inner = innermost(objective)
-    return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
-        "plrank", "stochasticrank"
-    )  # fmt: skip
-
-
-def balances_roughly(objective: Any) -> bool:
-    """Return True if gradients of a query add up to zero only in the mean over samples, or up to a truncated series."""
-    inner = innermost(objective)
-    if isinstance(inner, Mixture):
-        return any(balances_roughly(member.objective) for member in inner.members)
-    return not inner.facts.balanced or inner.name in ("plrank", "neuralndcg", "neuralsort")  # to a tolerance of scaling

@@ -2,14 +2,16 @@
 
 import itertools
 import pickle
+from types import SimpleNamespace
 
+import examples
 import numpy as np
 import pandas as pd
 import pytest
 from catalog import ONE_OF_EACH
-from catboost import Pool
+from catboost import CatBoost, Pool
 from catboost_fits import fit
-from trainings import sampled
+from trainings import data_of, sampled
 
 from ltr_objectives import LTRError, evaluate
 from ltr_objectives.adapters import catboost_metric, catboost_objective
@@ -105,3 +107,18 @@ def test_other_pools_than_those_given():
             train(metric, pools)
     with pytest.raises(LTRError, match=r"eval set 1 must be a catboost\.Pool"):
         train(metric, [a, b, (Data(2).X, LABELS)])
+
+
+def test_the_page_s_change_of_a_metric_is_that_of_catboost():
+    (X, y, group), _ = data_of("any", queries=30)
+    table = pd.DataFrame(X).add_prefix("f").assign(colour="red")
+    part = SimpleNamespace(y=y, group=group, qid=np.repeat(np.arange(len(group)), group))
+    code = examples.block("docs/from_catboost.md", "ShapValues").replace('"map"', '"ndcg"')
+    pool = Pool(table, y, group_id=part.qid, cat_features=["colour"])
+    params = {"loss_function": "YetiRank:mode=NDCG", "iterations": 5, "verbose": 0, "allow_writing_files": False}
+    model = CatBoost({**params, "thread_count": 1}).fit(pool)
+    names = {"Pool": Pool, "table": lambda _: table, "test": part, "ranker": model}
+    examples.run(code.replace("test.group)", "test.group, convention='catboost')"), names)
+    expected = model.get_feature_importance(pool, type="LossFunctionChange")
+    np.testing.assert_allclose(names["change"], expected, atol=1e-12)
+    assert expected.max() > 0.01

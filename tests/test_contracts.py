@@ -10,20 +10,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from catalog import (
-    EXAMPLES,
-    KINDS,
-    LEARNED,
-    OBJECTIVES,
-    SOME,
-    balances_roughly,
-    hessian_limit,
-    longest_step,
-    may_be_negative,
-    treats_ties_alike,
-)
+from catalog import EXAMPLES, KINDS, LEARNED, OBJECTIVES, SOME
 from conftest import LISTS as LISTS_OF
 from conftest import OBJECTIVES as SOME_OBJECTIVES
+from limits import balances_roughly, hessian_limit, longest_step, may_be_negative, treats_ties_alike
 from oracles.references import reference
 
 from ltr_objectives import (

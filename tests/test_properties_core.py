@@ -11,10 +11,11 @@ from fractions import Fraction
 import catalog
 import numpy as np
 import pytest
-from catalog import EXAMPLES, may_be_negative
+from catalog import EXAMPLES
 from conftest import METRICS, OBJECTIVES
 from hypothesis import example, given, reject
 from hypothesis import strategies as st
+from limits import may_be_negative
 from strategies import anything, data_sets, labels_0_to_4
 
 import ltr_objectives as ours

@@ -4,21 +4,17 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
-from types import SimpleNamespace
 
-import examples
 import numpy as np
 import pytest
-from catalog import OBJECTIVES, ONE_OF_EACH, PARITIES, PATHS, Parity
+from catalog import OBJECTIVES, ONE_OF_EACH, PATHS
 from catboost import CatBoost, Pool
-from packaging.version import Version
-from pandas import DataFrame
 from rankers import LIBRARIES, SUFFIX, ranker
 from recording import Recording
 from trainings import NEWTON, WAYS, data_of, objectives, release, trained
 from xgboost import DMatrix
 
-from ltr_objectives import NDCG, Metric, Objective, StochasticRank, adapters, evaluate
+from ltr_objectives import Metric, Objective, adapters, evaluate
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
 ways = pytest.mark.parametrize("way", WAYS)
@@ -74,103 +70,6 @@ def test_threads_change_no_byte(library, way, path):
     (X, y, group), given = data_of(path)
     one, two = (trained(library, way, PATHS[path], X, y, group, 4, threads=n, **given).predict(X) for n in (1, 2))
     assert np.array_equal(one, two)
-
-
-# presets
-
-
-def parity_data(parity):
-    # LightGBM reads its sigmoid from a table, so gradients differ by about 1e-6 of their size, and either of two
-    # splits with nearly equal gain may win: seen in 3 of 8 seeds with 31 leaves, once in 16 trainings with 8.
-    rng = np.random.default_rng(3)
-    group = rng.integers(1, 60, 300)
-    X = rng.normal(size=(group.sum(), 10)).astype(np.float32)
-    labels = np.digitize(X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X)), [0, 1, 2, 3]).astype(float)
-    return (X, (labels > 0).astype(float) if parity.binary else labels, group), rng.uniform(0.2, 3, len(group))
-
-
-def leaf_values(parity, weighted, attempt):
-    """Native values of a tree in which each document has its own leaf, and ours; None if the tree is too small."""
-    rng = np.random.default_rng(attempt)
-    group = np.array([5, 1, 8, 6, 4, 7, 3, 2, 6, 5, 4, 3, 5, 5])
-    n = 64
-    X = ((np.arange(n)[:, None] >> np.arange(6)) & 1).astype(float)
-    labels = rng.choice([0, 0.25, 0.5, 0.75], n) if parity.probability else rng.integers(0, 5, n).astype(float)
-    start = np.float32(rng.normal(size=n)).astype(float)
-    weight = np.float32(rng.uniform(0.2, 3, len(group))) if weighted else None
-    by_row = None if weight is None else np.repeat(weight, group)
-    pool = Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=start, group_weight=by_row)
-    model = CatBoost({
-        **parity.params, "iterations": 1, "depth": 6, "learning_rate": 1, "l2_leaf_reg": 1.0, "random_strength": 0,
-        "bootstrap_type": "No", "verbose": 0, "allow_writing_files": False, "thread_count": 1,
-    }).fit(pool)  # fmt: skip
-    if len(np.unique(model.calc_leaf_indexes(Pool(X)))) < n:
-        return None
-    grad, hess = parity.ours.gradient_hessian(start, labels, group, weight)
-    scaled = 1.0 if by_row is None else by_row.mean()  # CatBoost's L2 grows with the mean weight
-    native, ours = model.predict(X), -grad / (hess + scaled)
-    return native - native.mean(), ours - ours.mean()  # its ranking losses centre the leaves
-
-
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("parity", PARITIES, ids=[f"{p.library}-{list(p.params.values())}" for p in PARITIES])
-def test_the_preset_trains_like_the_native_objective(parity, weighted):
-    if Version(__import__(parity.library).__version__) < Version(parity.since):
-        pytest.skip(f"{parity.library} has it since {parity.since}")
-    if parity.per_leaf:
-        found = [v for v in (leaf_values(parity, weighted, attempt) for attempt in range(8)) if v is not None]
-        assert found
-        for native, ours in found:
-            np.testing.assert_allclose(ours, native, rtol=0, atol=parity.tolerance)
-        return
-    data, weight = parity_data(parity)
-    params = {"xgboost": {"max_depth": 4, "base_score": 0, "min_child_weight": 1},
-              "lightgbm": {"num_leaves": 8, "min_sum_hessian_in_leaf": 1e-3, "seed": 0},
-              "catboost": {**NEWTON, "leaf_estimation_method": "Gradient"}}[parity.library]  # fmt: skip
-    how = {"params": params, "weight": weight if weighted else None}
-    splits = {"newton_splits": False} if parity.library == "catboost" else {}
-    native = trained(parity.library, "native", parity.params, *data, 25, **how).predict(data[0])
-    ours = trained(parity.library, "callable", parity.ours, *data, 25, **how, **splits).predict(data[0])
-    assert np.ptp(native) > 0.1
-    assert np.abs(native - ours).max() < parity.tolerance * np.ptp(native)
-
-
-@pytest.mark.parametrize(("library", "native", "ours", "params"), [
-    ("lightgbm", "lambdarank", "lambdamart:preset=lightgbm", {"subsample": 0.6, "subsample_freq": 1}),
-    ("lightgbm", "lambdarank", "lambdamart:preset=lightgbm", {"extra_trees": True, "feature_fraction_bynode": 0.6}),
-    ("xgboost", "rank:ndcg", "lambdamart:preset=xgboost", {"subsample": 0.6, "colsample_bytree": 0.6}),
-    ("xgboost", "rank:ndcg", "lambdamart:preset=xgboost", {"booster": "dart", "rate_drop": 0.3}),
-])  # fmt: skip
-def test_a_preset_draws_the_samples_of_the_native_objective(library, native, ours, params):
-    (X, y, group), _ = data_of("any")
-    expected, found = (ranker(library, o, **params).fit(X, y, group=group).predict(X) for o in (native, ours))
-    np.testing.assert_allclose(found, expected, atol=1e-3 * np.ptp(expected))
-
-
-# a function of CatBoost that refuses a training with an object
-
-
-def test_the_page_s_change_of_a_metric_is_that_of_catboost():
-    (X, y, group), _ = data_of("any", queries=30)
-    table = DataFrame(X).add_prefix("f").assign(colour="red")
-    part = SimpleNamespace(y=y, group=group, qid=np.repeat(np.arange(len(group)), group))
-    code = examples.block("docs/from_catboost.md", "ShapValues").replace('"map"', '"ndcg"')
-    pool = Pool(table, y, group_id=part.qid, cat_features=["colour"])
-    params = {"loss_function": "YetiRank:mode=NDCG", "iterations": 5, "verbose": 0, "allow_writing_files": False}
-    model = CatBoost({**params, "thread_count": 1}).fit(pool)
-    names = {"Pool": Pool, "table": lambda _: table, "test": part, "ranker": model}
-    examples.run(code.replace("test.group)", "test.group, convention='catboost')"), names)
-    expected = model.get_feature_importance(pool, type="LossFunctionChange")
-    np.testing.assert_allclose(names["change"], expected, atol=1e-12)
-    assert expected.max() > 0.01
-
-
-@pytest.mark.parametrize(("metric", "gain"), [("NDCG", "linear"), ("NDCG;type=Exp", "exp")])
-def test_stochasticrank_has_the_mean_of_catboost_s(metric, gain):
-    ours = StochasticRank(NDCG(gain_type=gain), samples=1000)
-    loss = {"loss_function": f"StochasticRank:metric={metric};num_estimations=1000"}
-    values = (leaf_values(Parity("catboost", loss, ours, 0.005), False, attempt) for attempt in range(8))
-    np.testing.assert_allclose(*next(v for v in values if v is not None), rtol=0, atol=0.005)
 
 
 # other processes

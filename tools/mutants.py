@@ -43,7 +43,8 @@ TESTS = {  # patterns of test files; tests that start processes or wait for a cl
             "test_properties_core", "test_published*", "test_smoothed", "test_stochasticrank", "test_weights",
             "test_wrappers"),
     COMPILED: ("test_auto", "test_callables", "test_catboost*", "test_dask", "test_files", "test_goals_libraries",
-               "test_inputs", "test_ranker*", "test_refused", "test_streams", "test_threads", "test_training*"),
+               "test_inputs", "test_presets", "test_ranker*", "test_refused", "test_streams", "test_threads",
+               "test_training*"),
 }  # fmt: skip
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or copies or processes)"
 LONGEST = {PLAIN: 2.0, COMPILED: 20.0}  # seconds of a case; slower ones are left out
