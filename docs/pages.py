@@ -235,6 +235,8 @@ def render(public: str, thing: Any) -> str:
 
 def inherited(thing: Any) -> str:
     """List the methods of the base class of estimators, which a page shows beside those of the class itself."""
+    if thing in (ltr_objectives.Metric, ltr_objectives.Objective):
+        return str([name for name in public_members(thing) if name not in vars(thing)])
     return str(SHARED) if inspect.isclass(thing) and issubclass(thing, Ranker) else "false"
 
 
@@ -254,7 +256,9 @@ def members(thing: Any) -> list[str] | None:
 
 def public_members(thing: type) -> list[str]:
     """The attributes, properties and methods of a base class without an underscore that have a text or a type."""
-    routines = [n for n, v in vars(thing).items() if isinstance(v, property) or getattr(v, "__name__", "") == n]
+    bases = [base for base in thing.__mro__ if base.__module__.startswith("ltr_objectives.")]
+    found = [item for base in bases for item in vars(base).items()]
+    routines = [n for n, v in found if isinstance(v, property) or getattr(v, "__name__", "") == n]
     names = dict.fromkeys((*getattr(thing, "__annotations__", {}), *routines))
     return [name for name in names if not name.startswith("_") and name not in inspect.signature(thing).parameters]
 

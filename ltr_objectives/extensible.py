@@ -90,6 +90,15 @@ class Extensible:
                 value = self.checks[each.name](each.name, getattr(self, each.name))
                 object.__setattr__(self, each.name, value)
 
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, in order."""
+        return tuple(f.name for f in fields(cls) if f.init and f.name != "_written")
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters by name, with every default and preset filled in."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
 
 def _takes_lists(method: Callable[..., Any]) -> Callable[..., Any]:
     """Convert lists among the arguments of ``method`` to arrays."""

@@ -1,8 +1,8 @@
 """The base class of metrics."""
 
 import abc
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import Check, check_integer, is_number, one_of, optional, refuse
 from ltr_objectives.errors import LTRError, require, shown
-from ltr_objectives.extensible import Extensible, Named
-from ltr_objectives.goals import check_goal, with_goal
+from ltr_objectives.extensible import Named
+from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, RELEVANT, WORST_TIES, metric_values
-from ltr_objectives.language import metric_text
+from ltr_objectives.metrics.options import Options
 from ltr_objectives.queries import Labels, Queries
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
@@ -42,7 +42,7 @@ def _check_empty(name: str, value: object) -> object:
 
 
 @dataclass(frozen=True)
-class Metric(Extensible, abc.ABC):
+class Metric(Options, abc.ABC):
     """A ranking metric. Every metric has the options below, in which libraries differ.
 
     Parameters
@@ -85,8 +85,8 @@ class Metric(Extensible, abc.ABC):
     LINEAR, CASCADE, AVERAGE = LEARNED
     kind: ClassVar[int]
     maximum: ClassVar[float | None] = 1.0
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {}  # by library, the options that are not the defaults
     cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
-    conventions: ClassVar[dict[str, dict[str, Any]]] = {}
     _beyond_limit: ClassVar[str] = "map the labels first"  # what to do with labels above label_limit
     _not_read: ClassVar[dict[str, str]] = {
         "per_query": "override values instead",
@@ -102,27 +102,10 @@ class Metric(Extensible, abc.ABC):
             f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
         )
 
-    def __str__(self) -> str:
-        """Return the text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[liked]``, with options written.
-
-        Results have it as key. It leaves out the convention: ``get_metric(str(metric), convention)`` has both.
-        """
-        return self._text(self._written)
-
-    def _text(self, names: Iterable[str]) -> str:
-        """Return the text with these options."""
-        text = metric_text(self.name, {name: getattr(self, name) for name in names if name in self.options()})
-        return with_goal(text if self.k is None else f"{text}@{self.k}", self.goal)
-
     @property
     def goals(self) -> tuple[str, ...]:
         """The goals whose labels the metric reads."""
         return () if self.goal is None else (self.goal,)
-
-    def _changed(self) -> list[str]:
-        """Return the options that differ from their defaults, without cutoff and goal."""
-        default = {f.name: f.default for f in fields(self)}
-        return [name for name in self.options() if getattr(self, name) != default[name]]
 
     @property
     def _of_empty(self) -> float:
@@ -283,25 +266,3 @@ class Metric(Extensible, abc.ABC):
                 "number, or some query a weight"
             )
         return total / weight
-
-    def _with(self, **values: Any) -> "Metric":
-        """Return a copy with other values of goal or conventions, which do not count as written."""
-        return replace(self, _written=self._written, **values)
-
-    def with_convention(self, library: str) -> "Metric":
-        """Return this metric with the conventions of a library, except for the options that were written."""
-        there = f"conventions of {self.name}: {', '.join(sorted(self.conventions)) or 'none'}"
-        known = isinstance(library, str) and library in self.conventions
-        require(known, f"{self.name} has no convention {shown(library)}; {there}")
-        kept = {"_written", "goal", *self._written}
-        usual = {f.name: f.default for f in fields(self) if f.name not in kept and f.default is not MISSING}
-        return self._with(**{name: self.conventions[library].get(name, value) for name, value in usual.items()})
-
-    @classmethod
-    def options(cls) -> tuple[str, ...]:
-        """Return the names of the parameters that stand in brackets."""
-        return tuple(f.name for f in fields(cls) if f.name not in ("_written", "k", "goal"))
-
-    def settings(self) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "_written"}

@@ -67,7 +67,7 @@ class WeightedSum(Metric):
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         return float(self.of_parts(lambda part: part.mean(queries, scores, n_threads=n_threads), queries.of))
 
-    def with_convention(self, library: str) -> Metric:
+    def with_convention(self, library: str) -> "WeightedSum":
         return replace(self, parts=tuple(part.with_convention(library) for part in self.parts))
 
     def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 import abc
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -161,15 +161,6 @@ class Objective(Extensible, abc.ABC):
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """Return the factor of each row's gradient and Hessian; None is 1 for all."""
         return queries.weight_by_row
-
-    @classmethod
-    def parameters(cls) -> tuple[str, ...]:
-        """Return the names of the parameters, in order."""
-        return tuple(f.name for f in fields(cls) if f.init and f.name != "_written")
-
-    def settings(self) -> dict[str, Any]:
-        """Return the parameters by name, with every default and preset filled in."""
-        return {name: getattr(self, name) for name in self.parameters()}
 
     def compute(
         self,
