@@ -297,7 +297,7 @@ def signed(name: str, thing: Any) -> str:
     if inspect.isclass(thing) and (thing is ltr_objectives.Objective or issubclass(thing, Exception)):
         return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(Extensible)")
     given = inspect.signature(function).parameters.values()
-    bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls", "_written")]
+    bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls")]
     written = re.sub(r"<[a-z -]+ '?([\w.]+)'?[^>]*>", r"\1", str(inspect.Signature(bare)))  # names of functions
     return "\n".join(WRAP(name + written))
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from importlib import import_module
-from inspect import getattr_static, isfunction
+from inspect import Signature, getattr_static, isfunction, signature
 from itertools import takewhile
 from pkgutil import iter_modules
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -31,12 +31,24 @@ class Named:
         return self.classes
 
 
+class _Signature:
+    """The parameters that a class shows: all but ``_written``, which only copies pass on."""
+
+    def __get__(self, instance: object, owner: type) -> Signature:
+        of = signature(owner.__init__)  # type: ignore[misc]  # of subclasses, which have their own
+        return of.replace(parameters=[p for p in of.parameters.values() if p.name not in ("self", "_written")])
+
+
 @dataclass(frozen=True)
 class Extensible:
     """A base of classes that users extend, with a table of those that have a name in text."""
 
     # The parameters that a call named, of this object or of one that it was copied from. The first field: see __new__.
-    _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+    if TYPE_CHECKING:  # no editor offers it
+        _written: ClassVar[tuple[str, ...]]
+    else:
+        _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+    __signature__ = _Signature()
 
     _given: ClassVar[tuple[str, ...]]  # those that this call names
     name: ClassVar[str]
