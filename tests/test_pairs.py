@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from catalog import LEARNED, some_metrics
 from generated import graded
-from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
+from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo, over_all_rankings, uniforms
 from scipy import stats
 
 from ltr_objectives import (
@@ -27,8 +27,9 @@ from ltr_objectives import (
 )
 from ltr_objectives.kernels.partners import runs
 from ltr_objectives.kernels.records import Rng
-from ltr_objectives.kernels.rng import NOISES, add_noise, stream, uniform
+from ltr_objectives.kernels.rng import NOISES, add_noise, quantile, stream, uniform
 from ltr_objectives.kernels.scores import content_stream
+from ltr_objectives.kernels.strata import first_strata, next_uniforms, strata_for
 
 
 def draws(noise: str, n: int, query: int = 0, seed: int = 1) -> np.ndarray:
@@ -48,6 +49,41 @@ def test_noise_has_its_distribution(noise):
     assert abs(stats.spearmanr(x[1:], x[:-1]).statistic) < 4 / np.sqrt(len(x))
     one, other = (draws(noise, 50_000, query=q) for q in (1, 2))
     assert abs(stats.spearmanr(one, other).statistic) < 4 / np.sqrt(50_000)
+
+
+@pytest.mark.parametrize("noise", DISTRIBUTIONS)
+def test_a_quantile_is_that_of_the_distribution(noise):
+    u = np.concatenate([np.geomspace(1e-16, 0.5, 500), 1 - np.geomspace(2e-16, 0.5, 500)])
+    found = [quantile(NOISES[noise], x) for x in u]
+    np.testing.assert_allclose(found, DISTRIBUTIONS[noise].ppf(u), rtol=1e-6, atol=1e-7)
+
+
+def stratified(key: int, n: int, draws: int) -> np.ndarray:
+    """The kernel's uniform numbers, by draw and document."""
+    out, scratch = np.empty((draws, n)), strata_for(n, draws)
+    first_strata(np.uint64(key), n, draws, scratch)
+    for row in out:
+        next_uniforms(draws, scratch, row)
+    return out / draws
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 4, 5, 6, 10, 17, 1000])
+def test_each_document_has_one_number_in_each_stratum(draws):
+    found = stratified(7, 12, draws)
+    np.testing.assert_array_equal(np.sort((found * draws).astype(int), axis=0).T, [range(draws)] * 12)
+    np.testing.assert_allclose(found, uniforms(np.uint64(7), 12, draws), rtol=1e-15)
+    assert ((found > 0) & (found < 1)).all()
+
+
+@pytest.mark.parametrize("draws", [1, 2, 5, 6])
+def test_the_numbers_of_a_draw_are_independent_and_uniform(draws):
+    # fixed keys; a true sampler fails once in 1,000 times
+    found = np.array([stratified(key, 3, draws) for key in range(4000)])
+    for draw in np.moveaxis(found, 1, 0):
+        assert stats.kstest(draw.ravel(), "uniform").pvalue > 1e-5
+        for i, j in itertools.combinations(range(3), 2):
+            counts = np.histogram2d(draw[:, i], draw[:, j], bins=6, range=[[0, 1], [0, 1]])[0]
+            assert stats.chisquare(counts.ravel()).pvalue > 1e-5
 
 
 def test_uniform_numbers_stay_inside_0_and_1():
@@ -79,6 +115,40 @@ def test_expected_gradient_equals_monte_carlo(make, noise):
     theirs, error = monte_carlo(objective, scores, labels, noise, 40_000)
     assert (np.abs(ours - theirs) < 5 * np.sqrt(2) * error + 1e-12).all()
     assert error.max() < 0.02
+
+
+COPIES = 2000
+SETTINGS = ({}, {"metric": "ndcg@3"}, {"metric": "map"}, {"metric": "err", "neighbors": 2}, {"difference": "noisy"})
+PLAIN = {"lambda_norm": False}  # a norm depends on all draws
+DRAWN = [YetiRank(), *(YetiLoss(**{"metric": "ndcg", **PLAIN, **settings}) for settings in SETTINGS)]
+
+
+def of_copies(objective, scores, labels):
+    """The gradients of many copies of a list, each with random numbers of its own."""
+    queries = Queries(np.tile(labels, COPIES), [len(labels)] * COPIES)
+    return objective.compute(queries, np.tile(scores, COPIES))[0].reshape(COPIES, -1)
+
+
+@pytest.mark.parametrize("draws", [1, 2, 5, 6])
+@pytest.mark.parametrize("objective", [each for each in DRAWN if each.difference == "exact"], ids=str)
+def test_the_expected_gradient_is_that_over_all_rankings(objective, draws):
+    scores, labels = np.array([0.5, 0.0, -0.3, 1.0, 0.9]), np.array([2.0, 0.0, 1.0, 0.0, 3.0])
+    gumbel = dataclasses.replace(objective, noise="gumbel", noise_scale=0.8, permutations=draws)
+    found = of_copies(gumbel, scores, labels)
+    error = found.std(axis=0) / np.sqrt(COPIES)
+    # with 5 documents and 24 cases the bound of 5 errors fails by chance once in 10,000 times
+    assert (np.abs(found.mean(axis=0) - over_all_rankings(gumbel, scores, labels)) < 5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("noise", DISTRIBUTIONS)
+@pytest.mark.parametrize("objective", DRAWN, ids=str)
+def test_five_draws_have_less_variance_than_six_independent_ones(objective, noise, rng):
+    """Of which the variance is that of one draw over their number."""
+    for n in (4, 10, 30):
+        scores, labels = 1.5 * rng.normal(size=n), rng.permutation(np.resize([0.0, 3.0, 0.0, 1.0, 2.0], n))
+        drawn = [dataclasses.replace(objective, noise=noise, permutations=draws) for draws in (1, 5)]
+        one, five = (of_copies(each, scores, labels).var(axis=0).sum() for each in drawn)
+        assert five < one / 6
 
 
 def assert_by_definition(objective, scores, labels):

@@ -125,7 +125,7 @@ def test_noise_gives_the_mean_over_draws_of_noisy_scores(noise, rng):
     key = np.uint64(stream(np.uint64(3), np.uint64(6), np.uint64(0)))
     draws = np.empty((samples, n))
     for k in range(samples):
-        add_noise(np.zeros(n), NOISES[noise], scale, key, np.uint64(2 * n * k), draws[k])
+        add_noise(np.zeros(n), NOISES[noise], scale, key, np.uint64(n * k), draws[k])
     quiet = dataclasses.replace(objective, noise=None)
 
     def loss(s):

@@ -29,7 +29,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rankings import draw_ranking, draws_of, noise_of, ranking_scratch
+from ltr_objectives.kernels.rankings import begin_draws, draw_ranking, draws_of, ranking_scratch
 from ltr_objectives.kernels.records import Out, Pairs, Rng
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.kernels.swaps import is_empty
@@ -197,12 +197,12 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
         a, n, (drawn, r), total = ptr[q], ptr[q + 1] - ptr[q], scratches, 0.0
         x, of_list = s[a : a + n], plan(n, layers, pairs, rng)
         narrow = _write_exponentials(x, pairs, r.E_by_row)
-        noise = noise_of(x, pairs.noisy, rng, q, drawn)
+        multiplies = begin_draws(x, pairs.noisy, rng, q, drawn)
         for begin in range(0, draws_of(rng), of_list.draws):
             draws = min(of_list.draws, draws_of(rng) - begin)
             for k in range(draws):
                 order = r.orders[k * of_list.stride : k * of_list.stride + n]
-                draw_ranking(x, min(n, pairs.ordered), of_list.top == n, rng, noise, begin + k, order, drawn)
+                draw_ranking(x, min(n, pairs.ordered), of_list.top == n, rng, multiplies, order, drawn)
             at = x
             if rng is not None and pairs.noisy:  # then a batch is one draw
                 at = drawn.noisy[:n]
@@ -215,7 +215,7 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
     def pair_gradients(first, last, ptr, s, layers, pairs: Pairs, rng: Rng | None, out: Out):
         """Add the pairs of each list that has some."""
         longest = longest_list(ptr, first, last)
-        scratches = ranking_scratch(longest), scratch(longest, layers, pairs, rng)
+        scratches = ranking_scratch(longest, rng), scratch(longest, layers, pairs, rng)
         for q in range(first, last):
             if ptr[q + 1] - ptr[q] >= 2 and not (is_empty(layers, q) or out.skip[q]):
                 add_list(q, ptr, s, layers, pairs, rng, scratches, out)

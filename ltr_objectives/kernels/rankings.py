@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.records import Rng
-from ltr_objectives.kernels.rng import LOGISTIC_NOISE, NO_NOISE, add_noise, stream, times_logistic
+from ltr_objectives.kernels.rng import LOGISTIC_NOISE, NO_NOISE, quantile, stream
 from ltr_objectives.kernels.sorting import Sorter, head_order, sorter
+from ltr_objectives.kernels.strata import Strata, first_strata, next_uniforms, strata_for
 
 
 class Scratch(NamedTuple):
@@ -17,19 +18,20 @@ class Scratch(NamedTuple):
     noisy: np.ndarray
     odds: np.ndarray
     sort: Sorter
-
-
-class Noise(NamedTuple):
-    """The noise of one list."""
-
-    key: np.uint64  # of the query's random numbers
-    multiplies: bool  # ``odds``; else it is added to the scores
+    strata: Strata | None
 
 
 @allocating
-def ranking_scratch(longest):
+def _strata_of(longest, rng: Rng | None):
+    if rng is None:
+        return None
+    return strata_for(longest, rng.draws)
+
+
+@allocating
+def ranking_scratch(longest, rng: Rng | None):
     """Return scratch for lists of up to ``longest`` documents."""
-    return Scratch(np.empty(longest), np.empty(longest), sorter(longest))
+    return Scratch(np.empty(longest), np.empty(longest), sorter(longest), _strata_of(longest, rng))
 
 
 @kernel
@@ -41,34 +43,47 @@ def draws_of(rng: Rng | None):
 
 
 @kernel
-def noise_of(x, added, rng: Rng | None, q, scratch: Scratch):
-    """Return the noise of one list.
+def begin_draws(x, added, rng: Rng | None, q, scratch: Scratch):
+    """Begin the draws of one list, and return True if their noise multiplies ``odds``, else it is added.
 
     Logistic noise is applied as a factor of exp(x / scale), written to ``odds``, unless noisy scores are needed
     (``added``) or the exponential would overflow.
     """
     if rng is None:
-        return Noise(np.uint64(0), False)
-    multiplies = not added and rng.noise == LOGISTIC_NOISE and relative_to_top(x, 1.0 / rng.scale, scratch.odds)
-    return Noise(stream(rng.seed, rng.iteration, np.uint64(q)), multiplies)
+        return False
+    first_strata(stream(rng.seed, rng.iteration, np.uint64(q)), len(x), rng.draws, scratch.strata)
+    return not added and rng.noise == LOGISTIC_NOISE and relative_to_top(x, 1.0 / rng.scale, scratch.odds)
+
+
+@inlined
+def _multiply(odds, draws, noisy):
+    """Replace numbers x by some that sort like ``s`` plus logistic noise, for ``odds = exp(s / scale)``.
+
+    With u = x / draws, odds u / (1 - u) sorts like its logarithm, s / scale + log(u / (1 - u)).
+    """
+    apart()
+    for i in range(len(noisy)):
+        noisy[i] = odds[i] * noisy[i] / (draws - noisy[i])
 
 
 @inlined_kernel
-def draw_ranking(x, top, others, rng: Rng | None, noise: Noise, draw, order, scratch: Scratch):
-    """Sort at least the first ``top`` ranks of one draw into ``order``.
+def draw_ranking(x, top, others, rng: Rng | None, multiplies, order, scratch: Scratch):
+    """Sort at least the first ``top`` ranks of the next draw into ``order``.
 
     With ``others``, the documents of the other ranks follow in some order.
     """
-    n = len(x)
     if rng is None:
         head_order(x, top, others, order, scratch.sort)
         return
-    counter = np.uint64(draw) * np.uint64(2 * n)
+    noisy = scratch.noisy[: len(x)]
     if rng.noise == NO_NOISE:
-        for i in range(n):  # an assignment to the slice would compile numba's error text, for 1 s
-            scratch.noisy[i] = x[i]
-    elif noise.multiplies:
-        times_logistic(scratch.odds[:n], noise.key, counter, scratch.noisy)
+        for i in range(len(x)):  # an assignment to the slice would compile numba's error text, for 1 s
+            noisy[i] = x[i]
     else:
-        add_noise(x, rng.noise, rng.scale, noise.key, counter, scratch.noisy[:n])
-    head_order(scratch.noisy[:n], top, others, order, scratch.sort)
+        next_uniforms(rng.draws, scratch.strata, noisy)
+        if multiplies:
+            _multiply(scratch.odds, rng.draws, noisy)
+        else:
+            for i in range(len(x)):
+                noisy[i] = x[i] + rng.scale * quantile(rng.noise, noisy[i] / rng.draws)
+    head_order(noisy, top, others, order, scratch.sort)

@@ -333,7 +333,7 @@ def _draw_scores(s, rng: Rng | None, q, draw, out):
         for i in range(len(s)):
             out[i] = s[i]
     else:
-        key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(draw) * np.uint64(2 * len(s))
+        key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(draw) * np.uint64(len(s))
         add_noise(s, rng.noise, rng.scale, key, start, out)
 
 

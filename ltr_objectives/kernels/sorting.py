@@ -7,8 +7,8 @@
 * A longer list is sorted by a map from scores to twice as many buckets as documents, then by insertion: 8 to 11 ns a
   document for any length. Merging would take 41 for 120 documents and 100 for 10,000. The map uses the quartiles of a
   few scores, so outliers do not crowd the buckets. It has two forms: one for scores with or without noise, one for
-  positive numbers of different magnitude, as ``times_logistic`` writes them. If many documents share buckets
-  nevertheless, a merge sort replaces the insertion.
+  positive numbers of different magnitude, such as odds. If many documents share buckets nevertheless, a merge sort
+  replaces the insertion.
 
 A score must not be NaN: ``order`` would not be sorted.
 """

@@ -318,7 +318,7 @@ def _stochasticrank(one: OneList, smooth: Smooth, r: Scratch) -> None:
     # the estimates of all noise vectors
     key = stream(rng.seed, rng.iteration, np.uint64(one.q))
     for draw in range(rng.draws):
-        add_noise(r.zero[:n], rng.noise, 1.0, key, np.uint64(draw) * np.uint64(2 * n), eps)
+        add_noise(r.zero[:n], rng.noise, 1.0, key, np.uint64(draw) * np.uint64(n), eps)
         for terms in smooth.layers:
             if terms.scale[one.q] != 0.0:
                 add_conditional(terms.gain[one.first : one.last], terms.scale[one.q], terms, smooth.sigma, z, eps, r)

@@ -1,10 +1,13 @@
-"""Gradients of pairwise losses with noise, by Monte Carlo or from the definition."""
+"""Gradients of pairwise losses with noise, by Monte Carlo, over all rankings or from the definition."""
+
+import math
 
 import numpy as np
+from oracles.rankings import exact_rankings
 from scipy import stats
 from scipy.special import expit
 
-from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+from ltr_objectives.kernels.rng import GAMMA, NOISES, mix, quantile, stream, uniform
 
 DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": stats.gumbel_r}
 
@@ -17,6 +20,12 @@ def monte_carlo(objective, scores, labels, noise, rounds):
     gradients = np.array([gradient_of(objective, scores, labels, order) for order in orders])
     mean = counts @ gradients / rounds
     return mean, np.sqrt(counts @ (gradients - mean) ** 2) / rounds
+
+
+def over_all_rankings(objective, scores, labels):
+    """The expected gradient with Gumbel noise, whose rankings have the probabilities of Plackett and Luce."""
+    rankings, chances = exact_rankings(scores / objective.noise_scale, len(scores))
+    return chances @ [gradient_of(objective, scores, labels, order) for order in rankings]
 
 
 def gradient_of(objective, scores, labels, order):
@@ -32,14 +41,29 @@ def gradient_of(objective, scores, labels, order):
     return gradient
 
 
+def uniforms(key, n, draws):
+    """The uniform numbers of n documents, by draw and document."""
+    with np.errstate(over="ignore"):
+        x = np.array([mix(key + GAMMA * np.uint64(i)) for i in range(n)], np.uint64)
+    first, place = np.divmod((x >> np.uint64(32)) * np.uint64(draws), np.uint64(2**32))
+    units = []
+    for b in (b for b in range(1, max(draws, 2)) if math.gcd(b, draws) == 1):
+        j = int(uniform(np.uint64(0), np.uint64(len(units))) * (len(units) + 1))
+        units[j:] = [b, *units[j + 1 :], *units[j : j + 1]]
+    k = np.arange(draws)[:, None]
+    stratum = (first.astype(int) + k * np.resize(units, n)) % draws
+    within = (place.astype(int) + k * (x & np.uint64(2**32 - 1)).astype(int)) % 2**32
+    return (stratum + (within + 0.5) / 2**32) / draws
+
+
 def by_definition(objective, scores, labels):
     """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
     n = len(scores)
     key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
-    grad, hess, noisy, total = np.zeros(n), np.zeros(n), np.empty(n), 0.0
+    grad, hess, total = np.zeros(n), np.zeros(n), 0.0
     d, e = np.triu_indices(n, 1)
-    for draw in range(objective.permutations):
-        add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
+    for u in uniforms(key, n, objective.permutations):
+        noisy = scores + objective.noise_scale * np.array([quantile(NOISES[objective.noise], x) for x in u])
         order = np.argsort(-noisy, kind="stable")
         a, b = order[d], order[e]
         near = n if objective.neighbors == "all" else objective.neighbors
