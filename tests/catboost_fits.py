@@ -29,3 +29,14 @@ def fit(loss, pool, *, params=None, **arguments):
 
 def raw(model, pool):
     return model.predict(pool, prediction_type="RawFormulaVal")
+
+
+def leaf_values(params, labels, group, start, **of_pool):
+    """The values of a tree in which each of 64 documents has its own leaf; None if the tree is too small."""
+    X = ((np.arange(64)[:, None] >> np.arange(6)) & 1).astype(float)
+    pool = Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=start, **of_pool)
+    model = CatBoost({
+        "iterations": 1, "depth": 6, "learning_rate": 1, "l2_leaf_reg": 1.0, "random_strength": 0,
+        "bootstrap_type": "No", "verbose": 0, "allow_writing_files": False, "thread_count": 1, **params,
+    }).fit(pool)  # fmt: skip
+    return model.predict(X) if len(np.unique(model.calc_leaf_indexes(Pool(X)))) == 64 else None

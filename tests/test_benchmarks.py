@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from commands import benchmark, write_letor
 from rich.console import Console
+from trainings import release
 from typer.testing import CliRunner
 
 from benchmarks import cells, folds, quality, report, summary
@@ -172,9 +173,7 @@ def test_folds_of_generated_data_and_of_folders_which_may_lack_vali(tmp_path):
         quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [Budget()])
 
 
-in_each = pytest.mark.parametrize(
-    "library", ["lightgbm", *(pytest.param(name, marks=pytest.mark.release) for name in ("xgboost", "catboost"))]
-)
+in_each = pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
 
 
 @in_each

@@ -14,25 +14,14 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
 from trainings import data_of as data_of_path
 from trainings import objectives
+from two_goals import BOTH, EVAL, LABELS, MAP, MONEY, NDCG, TEST, TRAIN, VALI, revenue
 
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate, get_objective
 from ltr_objectives.adapters import bagged, bounded
-from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives.bounded import Bounded, Multipliers
 from ltr_objectives.objectives.typical import typical
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
-TRAIN, VALI, TEST = make_ranking_fold((120, 80, 40), seed=5, features=10, mean_length=15)
-MONEY, NDCG, MAP = "dcg(gain_type=linear)@10[revenue]", "ndcg@10", "map"
-
-
-def revenue(data):
-    return np.where(data.y > 0, 10 * np.exp(data.X[:, 3]), 0.0)
-
-
-LABELS = {"labels": {"revenue": revenue(TRAIN)}}
-EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid], "eval_labels": [{"revenue": revenue(VALI)}]}
-BOTH = {"relevance": VALI.y, "revenue": revenue(VALI)}
 # between what 20 rounds for money and for NDCG reach on VALI in each library
 LEAST = {NDCG: 0.76, MAP: 0.79}
 

@@ -19,6 +19,7 @@ import pytest
 from commands import fails, library_predicts, run, run_json, write_letor
 from loading import read_toml
 from rankers import NATIVE, SUFFIX
+from trainings import release
 from typer.testing import CliRunner
 
 import ltr_objectives.workbench.cli
@@ -366,9 +367,7 @@ def test_versions_are_printed():
     assert f"numpy {np.__version__}" in run("--version").splitlines()
 
 
-@pytest.mark.parametrize(
-    "library", ["lightgbm", *(pytest.param(x, marks=pytest.mark.release) for x in ("xgboost", "catboost"))]
-)
+@pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
 @pytest.mark.parametrize("when", [1, 20])
 def test_an_interrupt_ends_with_130_and_writes_nothing(fold, library, when, monkeypatch):
     """Before the training, and within it, whatever the library does with the exception."""

@@ -9,6 +9,7 @@ import pytest
 from commands import fails, invoke, library_predicts, run, run_json, write_letor
 from rankers import SUFFIX, ranker_class
 from scipy import stats
+from trainings import release
 
 from ltr_objectives import evaluate, get_metric
 from ltr_objectives.datasets import make_ranking
@@ -28,9 +29,7 @@ SHAPE = {  # by the names of the library
 }
 PAIR = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "QueryRMSE"}
 LIGHTGBM = ["--library", "lightgbm", "--objectives", "lambdarank,yetiloss:map", "--metric", "map"]
-in_each = pytest.mark.parametrize(
-    "library", ["lightgbm", *(pytest.param(name, marks=pytest.mark.release) for name in ("xgboost", "catboost"))]
-)
+in_each = pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from loading import run_code
+from trainings import release
 
 from ltr_objectives.kernels import threads
 
@@ -159,8 +160,6 @@ for delay in (0.0, 0.003, 0.02):  # anywhere in a round, mostly inside the libra
 
 
 @SIGINT
-@pytest.mark.parametrize(
-    "library", ["xgboost", *(pytest.param(x, marks=pytest.mark.release) for x in ("lightgbm", "catboost"))]
-)
+@pytest.mark.parametrize("library", ["xgboost", *release(["lightgbm", "catboost"])])
 def test_the_next_training_is_right(library):
     run_code(TRAINING, library, PYTHONWARNINGS="ignore")

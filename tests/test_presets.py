@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from catboost import CatBoost, Pool
+from catboost_fits import leaf_values
 from packaging.version import Version
 from rankers import ranker
 from trainings import NEWTON, data_of, trained
@@ -100,26 +100,20 @@ def parity_data(parity):
     return (X, (labels > 0).astype(float) if parity.binary else labels, group), rng.uniform(0.2, 3, len(group))
 
 
-def leaf_values(parity, weighted, attempt):
-    """Native values of a tree in which each document has its own leaf, and ours; None if the tree is too small."""
+def leaves_of(parity, weighted, attempt):
+    """Native values of the leaves, and ours; None if the tree is too small."""
     rng = np.random.default_rng(attempt)
     group = np.array([5, 1, 8, 6, 4, 7, 3, 2, 6, 5, 4, 3, 5, 5])
-    n = 64
-    X = ((np.arange(n)[:, None] >> np.arange(6)) & 1).astype(float)
-    labels = rng.choice([0, 0.25, 0.5, 0.75], n) if parity.probability else rng.integers(0, 5, n).astype(float)
-    start = np.float32(rng.normal(size=n)).astype(float)
+    labels = rng.choice([0, 0.25, 0.5, 0.75], 64) if parity.probability else rng.integers(0, 5, 64).astype(float)
+    start = np.float32(rng.normal(size=64)).astype(float)
     weight = np.float32(rng.uniform(0.2, 3, len(group))) if weighted else None
     by_row = None if weight is None else np.repeat(weight, group)
-    pool = Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=start, group_weight=by_row)
-    model = CatBoost({
-        **parity.params, "iterations": 1, "depth": 6, "learning_rate": 1, "l2_leaf_reg": 1.0, "random_strength": 0,
-        "bootstrap_type": "No", "verbose": 0, "allow_writing_files": False, "thread_count": 1,
-    }).fit(pool)  # fmt: skip
-    if len(np.unique(model.calc_leaf_indexes(Pool(X)))) < n:
+    native = leaf_values(parity.params, labels, group, start, group_weight=by_row)
+    if native is None:
         return None
     grad, hess = parity.ours.gradient_hessian(start, labels, group, weight)
     scaled = 1.0 if by_row is None else by_row.mean()  # CatBoost's L2 grows with the mean weight
-    native, ours = model.predict(X), -grad / (hess + scaled)
+    ours = -grad / (hess + scaled)
     return native - native.mean(), ours - ours.mean()  # its ranking losses centre the leaves
 
 
@@ -129,7 +123,7 @@ def test_the_preset_trains_like_the_native_objective(parity, weighted):
     if Version(__import__(parity.library).__version__) < Version(parity.since):
         pytest.skip(f"{parity.library} has it since {parity.since}")
     if parity.per_leaf:
-        found = [v for v in (leaf_values(parity, weighted, attempt) for attempt in range(8)) if v is not None]
+        found = [v for v in (leaves_of(parity, weighted, attempt) for attempt in range(8)) if v is not None]
         assert found
         for native, ours in found:
             np.testing.assert_allclose(ours, native, rtol=0, atol=parity.tolerance)
@@ -162,5 +156,5 @@ def test_a_preset_draws_the_samples_of_the_native_objective(library, native, our
 def test_stochasticrank_has_the_mean_of_catboost_s(metric, gain):
     ours = StochasticRank(NDCG(gain_type=gain), samples=1000)
     loss = {"loss_function": f"StochasticRank:metric={metric};num_estimations=1000"}
-    values = (leaf_values(Parity("catboost", loss, ours, 0.005), False, attempt) for attempt in range(8))
+    values = (leaves_of(Parity("catboost", loss, ours, 0.005), False, attempt) for attempt in range(8))
     np.testing.assert_allclose(*next(v for v in values if v is not None), rtol=0, atol=0.005)
