@@ -11,13 +11,14 @@ PARTS ?= wheel extras site lowest serving distributed neural audit
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
 	$(BIN)/python -m ltr_objectives.warmup
 	touch $@
 
 demo:  ## train the three libraries, their own objectives beside ours, on search data
 	test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
-	.venv-demo/bin/python -m pip install --quiet --editable '.[demo]'
+	.venv-demo/bin/python -m pip install --quiet --upgrade pip
+	.venv-demo/bin/python -m pip install --quiet --editable . --group demo
 	OMP_WAIT_POLICY=passive .venv-demo/bin/python -m benchmarks demo
 
 test: .venv/installed  ## the suite: each truth, in one case of each kind
@@ -74,14 +75,14 @@ check-site: docs  # every page in Chromium or Chrome, at the width of a phone; a
 check-lowest:  # the suite with the lowest supported versions; needs $(PYTHON_LOWEST)
 	test -x .venv-lowest/bin/python || $(PYTHON_LOWEST) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
-	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
+	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable . --group dev
 	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
 # other programs that read models (gcc, g++); Ray, Spark and a Dask worker that dies (Java 17); PyTorch
 check-serving check-distributed check-neural: check-%:
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --upgrade pip
-	.venv-$*/bin/python -m pip install --quiet --editable '.[test-$*]'
+	.venv-$*/bin/python -m pip install --quiet --editable . --group test-$*
 	OMP_WAIT_POLICY=passive .venv-$*/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/$* \
 	  $(if $(filter neural,$*),adapters/_torch.py)
 

@@ -140,7 +140,7 @@ class Page(HTMLParser):
 def test_the_site():
     """It builds strictly, each page is in its navigation, each public name in the reference, and its links hold."""
     if importlib.util.find_spec("zensical") is None:
-        pytest.skip("zensical is not installed: pip install -e '.[docs]'")
+        pytest.skip("zensical is not installed: pip install --group docs")
     for command in (["docs/pages.py"], ["-m", "zensical", "build", "--clean", "--strict"]):
         done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
