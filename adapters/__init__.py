@@ -23,6 +23,8 @@ _MODULES = {
     "tradeoff": "_tradeoff",
     "TradeoffDisplay": "_tradeoff",
     "refit": "_refit",
+    "position_offsets": "_position_offsets",
+    "PropensityDisplay": "_position_offsets",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_evaluate": "_dask",
@@ -41,6 +43,8 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
+    from ltr_objectives.adapters._position_offsets import PropensityDisplay as PropensityDisplay
+    from ltr_objectives.adapters._position_offsets import position_offsets as position_offsets
     from ltr_objectives.adapters._refit import refit as refit
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
@@ -53,7 +57,7 @@ else:
     __all__ = [  # without what needs a library that is missing
         name
         for name, module in _MODULES.items()
-        if not module.endswith(("_ranker", "_bags", "_tradeoff"))
+        if not module.endswith(("_ranker", "_bags", "_tradeoff", "_position_offsets"))
         or importlib.util.find_spec(module[1:].removesuffix("_ranker") if module.endswith("_ranker") else "sklearn")
     ]
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone
+from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AUTO, DEFAULT, chosen_objective, our_names, read_param
+from ltr_objectives.adapters._run import AUTO, DEFAULT, chosen_objective, our_names, read_param, read_run
 from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
@@ -75,6 +76,9 @@ def bagged(
     if asked.get("objective") is None:  # one for all bags, by the labels of all data
         params["objective"] = chosen_objective(asked, ranker.library, part.queries)
         params |= {} if "eval_metric" in asked else {"eval_metric": DEFAULT}
+    # one estimate of positions for all bags
+    run = corrected(read_run(asked, ranker.library, part, (), None, None, False, None), ranker.library)
+    part = run.train
     weight = part.queries.weight_by_query
     if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])
@@ -88,7 +92,9 @@ def bagged(
         fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,), **params))
     merged = clone(ranker)
     merged._adopt(ranker.library.merge([each.booster_ for each in fitted]))
-    merged._fitted = fitted[0]._fitted._replace(evals_result_=None, best_score_=None, chained=False)
+    merged._fitted = fitted[0]._fitted._replace(
+        evals_result_=None, best_score_=None, chained=False, position_offsets_=run.offsets
+    )
     return merged
 
 

@@ -123,8 +123,8 @@ class OfLibrary:
 class ObjectiveCallable(OfLibrary):
     """The base of what a library calls for gradients.
 
-    Weights, propensities and positions given here replace those of the library's data sets, and ``labels`` by goal come
-    beside theirs. The estimators know the queries, and call ``gradients`` alone.
+    Weights given here replace those of the library's data sets, and propensities and ``labels`` by goal come beside
+    theirs. The estimators know the queries, and call ``gradients`` alone.
     """
 
     role = "objective"
@@ -142,12 +142,9 @@ class ObjectiveCallable(OfLibrary):
     def __repr__(self) -> str:
         return f"{self.__name__}({self.objective!r})"
 
-    def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
+    def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
         """The queries of one of the library's data sets."""
-        of_the_data = {"group": group, "weight": weight}
-        if "propensity" not in self.by_row:
-            of_the_data["position"] = position
-        return self._memo.queries(labels, self.labels, **of_the_data | self.by_row)
+        return self._memo.queries(labels, self.labels, **{"group": group, "weight": weight} | self.by_row)
 
     def gradients(
         self, queries: Queries, scores: Any, params: Params | None = None, *, training: Any = None,

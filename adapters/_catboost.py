@@ -66,6 +66,7 @@ class CatBoost(Library):
     of_the_data = ("cat_features", "text_features", "embedding_features")
     objectives = r"(?!Multi|RMSEWithUncertainty|SurvivalAft)[A-Z]\w*(:.*)?"
     metrics = r"[A-Z]\w*(:.*)?"
+    regression = "RMSE"
     natives: ClassVar = {
         "YetiRank": "yetirank:preset=catboost", "YetiRankPairwise": None, "QueryRMSE": "", "StochasticRank": "",
         "QuerySoftMax": "", "PairLogit": "ranknet", "PairLogitPairwise": None, "LambdaMart": None,
@@ -111,6 +112,10 @@ class CatBoost(Library):
 
     def train(self, run: Run) -> Trained:
         catboost, start, own = self.load(), run.start, isinstance(run.objective, Objective)
+        require(
+            run.init_model is None or run.train.offset is None,
+            "CatBoost starts from no scores beside init_model=; leave position= out, or train anew",
+        )
         run = _reordered(run).starting_at(start)
         parts = run.train, *run.evals
         names = "X", *(f"eval_set[{i}]" for i in range(len(run.evals)))

@@ -216,8 +216,8 @@ def warn_of_pairs(pool: Any, objective: Objective) -> None:
 
 def catboost_objective(
     objective: str | Objective, pool: Any, *, group_weight: ArrayLike | None = None,
-    propensity: ArrayLike | None = None, position: ArrayLike | None = None, labels: ByGoal | None = None,
-    n_threads: int | None = None, newton_splits: bool = True,
+    propensity: ArrayLike | None = None, labels: ByGoal | None = None, n_threads: int | None = None,
+    newton_splits: bool = True,
 ) -> CatBoostObjective:  # fmt: skip
     r"""An objective for CatBoost's ``loss_function``.
 
@@ -232,7 +232,7 @@ def catboost_objective(
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
         The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
-    propensity, position, labels
+    propensity, labels
         Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The model does not depend on it.
@@ -278,7 +278,7 @@ def catboost_objective(
         require(weight is None, "the pool has weights by row; CatBoost takes either those or group_weight")
         weight = vector("group_weight", group_weight).astype(np.float32)
     by_name = by_goal(rows.labels, read_labels(labels))
-    queries = read_queries(chosen, by_name, rows.group, weight=weight, propensity=propensity, position=position)
+    queries = read_queries(chosen, by_name, rows.group, weight=weight, propensity=propensity)
     made = CatBoostObjective(chosen, rows, queries, newton_splits=newton_splits, n_threads=n_threads)
     return made.prepare(pool)
 

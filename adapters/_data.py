@@ -22,6 +22,7 @@ from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of
 from ltr_objectives.adapters._tables import Part, is_frame, is_pool, with_numbers
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.position_bias import check_positions
 from ltr_objectives.queries import Queries, by_goal, check_rows, ids_of, refuse_masked, refuse_merged, to_numpy, vector
 
 Named = tuple[str, Any]  # an argument of fit
@@ -81,13 +82,18 @@ def either(**given: Any) -> Named:
 def read_part(
     X: Any, y: ArrayLike | None, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
     weight: ArrayLike | None = None, labels: ByGoal | None = None, margin: Named = ("baseline", None), where: str = "",
-    **clicks: ArrayLike | None,
+    propensity: ArrayLike | None = None, position: ArrayLike | None = None,
 ) -> Part:  # fmt: skip
     """Read one data set, called ``where`` in warnings. A pool has its own labels, queries, weights and baseline."""
     if is_pool(X):
         beside = [value for value in (y, group, qid, weight, margin[1]) if value is not None]
         require(not beside, "a Pool has its own labels, queries, weights and baseline; give none of them beside it")
-        return _read_pool(X, read_labels(labels), clicks)
+        require(
+            position is None,
+            "position= needs the features, which a Pool does not give back; pass the table, or make the Pool with "
+            "baseline=position_offsets(X, clicks, position, qid=...).at(position)",
+        )
+        return _read_pool(X, read_labels(labels), propensity)
     table, column = read_table(X)
     if y is None:
         raise LTRError("a ranker requires y to be passed, but the target y is None; y holds the labels")
@@ -106,12 +112,14 @@ def read_part(
         group,
         qid=None if qid is None else ids_of(qid),
         weight=None if weight is None else _as_stored(vector("weight", weight)),
-        **{name: None if values is None else to_numpy(values, name) for name, values in clicks.items()},
+        propensity=None if propensity is None else to_numpy(propensity, "propensity"),
     )
-    by_row = {"labels": labels, **dict([margin]), **clicks}
+    require(propensity is None or position is None, "pass propensity= or position=, not both: each corrects the clicks")
+    shown = None if position is None else check_positions(position, queries.rows)
+    by_row = {"labels": labels, **dict([margin]), "propensity": propensity, "position": position}
     queries.check_order({"X": X, "y": y, "qid": qid, "group": group, "sample_weight": weight, **by_row}, where)
     refuse_merged(given, queries.ptr)
-    return Part(table, queries, stored, _read_margin(margin, queries.rows), column is not None)
+    return Part(table, queries, stored, _read_margin(margin, queries.rows), column is not None, shown)
 
 
 def _warn_of_counts(group: Any, where: str) -> None:
@@ -123,14 +131,14 @@ def _warn_of_counts(group: Any, where: str) -> None:
         )
 
 
-def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None]) -> Part:
+def _read_pool(pool: Any, goals: ByGoal, propensity: ArrayLike | None) -> Part:
     rows = rows_of(pool)
     require(
         not has_group_weight(pool, rows.group),
         "the pool has group_weight, which CatBoost does not give back, and which catboost_objective sets too; make a "
         "new pool without, or give fit the table of the pool, with group_weight=",
     )
-    queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, **clicks)
+    queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, propensity=propensity)
     return Part(pool, queries, rows.labels, _read_margin(("baseline", rows.baseline), queries.rows))
 
 

@@ -77,6 +77,7 @@ class LightGBM(Library):
     of_the_data = ("categorical_feature", "feature_name")
     objectives = r"(?!multiclass|softmax|ov[ar])[a-z]\w*"
     metrics = r"[a-z]\w*"
+    regression = "regression"
     natives: ClassVar = {"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"}
     rivals = ("lambdarank", "rank_xendcg")
     least_patience = -1  # as 0, no early stopping
@@ -106,10 +107,15 @@ class LightGBM(Library):
         # leaves of linear trees, and initial scores of a forest, cannot be set
         start = None if linear or boosting in ("rf", "random_forest") else run.start
         params = _params(run, boosting, start)
-        gradients = run.gradients(self, params)
+        late = None if run.init_model is None else run.train.offset  # because its predictions replace init_score
+        gradients = run.gradients(self, params, late)
+        require(
+            late is None or gradients is not None,
+            f"position= with init_model= needs an objective of ours, got {run.objective!r}",
+        )
         rounds = params.pop("n_estimators", 100)
         threads = {} if self.given(self.threads, params) else {self.threads: processors(None)}
-        train, *evals = _datasets(run.starting_at(start))
+        train, *evals = _datasets(run.starting_at(start) if late is None else run)
         result: Records = {}
 
         def trained(objective: Any) -> Any:

@@ -32,8 +32,8 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any,
     return labels, group, weight, scores
 
 
-def _refuse_subset(data: Any, reads_position: bool) -> None:
-    """Raise if the data is a subset of a Dataset, such as a fold of `lgb.cv`, that cuts queries or loses positions."""
+def _refuse_subset(data: Any) -> None:
+    """Raise if the data is a subset of a Dataset, such as a fold of `lgb.cv`, that cuts queries."""
     rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
     if rows is None or whole is None:
         return
@@ -45,12 +45,7 @@ def _refuse_subset(data: Any, reads_position: bool) -> None:
             "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs "
             "of row indices that keep queries whole",
         )
-    require(
-        not reads_position or data.get_position() is not None or whole.get_position() is None,
-        "LightGBM leaves the positions of a Dataset out of its subsets, as in lgb.cv; call lgb.train on Datasets of "
-        "your own",
-    )
-    _refuse_subset(whole, reads_position)
+    _refuse_subset(whole)
 
 
 class LightGBMObjective(ObjectiveCallable):
@@ -64,10 +59,14 @@ class LightGBMObjective(ObjectiveCallable):
         refuse_our_text(params)
         of_both = {**(getattr(second, "params", None) or {}), **params}
         refuse_bagging_by_query(of_both)
-        _refuse_subset(second, reads_position=not self.by_row.keys() & {"propensity", "position"})
+        _refuse_subset(second)
+        require(
+            not hasattr(second, "get_position") or second.get_position() is None,
+            "an objective of ours does not read position= of a Dataset; pass init_score=offsets.at(position) of "
+            "ltr_objectives.adapters.position_offsets instead",
+        )
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        position = second.get_position() if hasattr(second, "get_position") else None
-        queries = self.queries(labels, group, weight, position)
+        queries = self.queries(labels, group, weight)
         return self.gradients(queries, scores, params or None, training=booster)
 
 
@@ -87,7 +86,7 @@ class LightGBMMetric(MetricCallable):
     of = "lightgbm"
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        _refuse_subset(second, reads_position=False)
+        _refuse_subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         params = getattr(calls_of(LIBRARY).booster, "params", None)
         refuse_our_text(params or {})
@@ -96,8 +95,8 @@ class LightGBMMetric(MetricCallable):
 
 
 def lightgbm_objective(
-    objective: str | Objective, *, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
-    labels: ByGoal | None = None, n_threads: int | None = None,
+    objective: str | Objective, *, propensity: ArrayLike | None = None, labels: ByGoal | None = None,
+    n_threads: int | None = None,
 ) -> LightGBMObjective:  # fmt: skip
     """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``lightgbm.LGBMRanker``.
 
@@ -105,9 +104,8 @@ def lightgbm_objective(
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    propensity, position, labels
-        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own. By
-        default the position is that of the ``Dataset``, if it has one and ``propensity`` is left out.
+    propensity, labels
+        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors. The model does not depend on it.
 
@@ -127,8 +125,7 @@ def lightgbm_objective(
     >>> lgb.train(params, dtrain, 3).predict(X).shape
     (60,)
     """
-    own, by_row = get_objective(objective), {"propensity": propensity, "position": position}
-    return LightGBMObjective(own, labels=labels, n_threads=n_threads, **by_row)
+    return LightGBMObjective(get_objective(objective), labels=labels, n_threads=n_threads, propensity=propensity)
 
 
 def lightgbm_metric(

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._bounds import Kept, warn_if_missed
 from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, read_part, read_table, validate_data
+from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._run import (
     AUTO,
     DEFAULT,
@@ -49,6 +50,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.equal_orders import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.bounded import Bounded
+from ltr_objectives.position_bias import PositionOffsets
 
 
 class Fitted(NamedTuple):
@@ -62,6 +64,7 @@ class Fitted(NamedTuple):
     report_: list[Candidate] | None = None
     bounds_: dict[str, float] | None = None
     multipliers_: dict[str, list[float]] | None = None
+    position_offsets_: PositionOffsets | None = None
     columns: list[str] | None = None  # the names of all columns as text; None for arrays
     categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
     layout: list[Any] | None = None  # as of `layout_of`
@@ -77,6 +80,7 @@ def of_fit(name: str) -> Any:
         if value is None:
             only = {"feature_names_in_": " if X has names", "report_": " if objective='auto'"}
             only |= dict.fromkeys(("bounds_", "multipliers_"), " if it has bounds")
+            only |= {"position_offsets_": " if it has position="}
             raise AttributeError(f"this {type(ranker).__name__} has no {name}; fit sets it{only.get(name, '')}")
         return value
 
@@ -98,6 +102,7 @@ class Ranker:
     report_: list[Candidate] = of_fit("report_")
     bounds_: dict[str, float] = of_fit("bounds_")
     multipliers_: dict[str, list[float]] = of_fit("multipliers_")
+    position_offsets_: PositionOffsets = of_fit("position_offsets_")
     n_features_in_: int = of_fit("n_features_in_")
     feature_names_in_: np.ndarray = of_fit("feature_names_in_")
 
@@ -151,8 +156,13 @@ class Ranker:
         sample_weight : array of shape (queries,) or (rows,), optional
             Weights by query or by row, not negative. They multiply gradients and Hessians. Metrics weigh a query by the
             mean weight of its rows.
-        propensity, position : array of shape (rows,), optional
-            For labels that are clicks; as of :class:`ltr_objectives.Queries`. Only our pairwise objectives take them.
+        propensity : array of shape (rows,), optional
+            For labels that are clicks; as of :class:`ltr_objectives.Queries`. Only our pairwise objectives take it.
+        position : array of shape (rows,), optional
+            For labels that are clicks, instead of ``propensity``: where each document was shown, from 0 or 1.
+            :func:`ltr_objectives.adapters.position_offsets` estimates an offset for each position, from which the
+            training starts, with any objective, the library's own too; ``predict`` adds none. If its advice is not to
+            correct, there is a warning instead. The labels of goals must be of the same log, such as orders.
         labels : mapping of goals to arrays of shape (rows,), optional
             For an objective or metrics that read several labels, such as ``"dcg(gain_type=linear)@10[revenue]"``:
             ``{"revenue": array}``.
@@ -179,7 +189,7 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: a
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
             With ``bounds``, ``bounds_``, the value that each metric reached, and ``multipliers_``, the weights of their
-            objectives beside the first, one a round.
+            objectives beside the first, one a round. With ``position``, ``position_offsets_``, the estimate.
         """
         raise NotImplementedError
 
@@ -195,7 +205,9 @@ class Ranker:
             _refuse_counted(self.library, given, names_of(train.X) or ())
         start = None if init_model is None else self._start(init_model, train.X)
         given |= self._of_before(init_model, given)
-        run = read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names)
+        run = corrected(
+            read_run(given, self.library, train, evals, start, callbacks, verbose, eval_names), self.library
+        )
         if given.get("objective") == AUTO:
             trained, report = train_best(run, self.library, self._given())
         else:
@@ -230,7 +242,7 @@ class Ranker:
         self._adopt(model)
         fitted = Fitted(
             X.shape[1], names, run.objective, records, best, report, columns=columns, categorical=categorical(X),
-            layout=layout_of(X),
+            layout=layout_of(X), position_offsets_=run.offsets,
         )  # fmt: skip
         if [*map(str, run.metrics[:1])] != [DEFAULT]:
             fitted = fitted._replace(scored_by=usual_metric((run.train, *run.evals)))

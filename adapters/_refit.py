@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone, read_part
+from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import our_names, read_run
 from ltr_objectives.adapters._tables import categories, is_pool
@@ -80,7 +81,7 @@ def refit(
     given = {name: value for name, value in given.items() if name not in ("early_stopping_rounds", "bounds")}
     if ranker._fitted.objective_ is not None:
         given["objective"] = ranker._fitted.objective_
-    run = read_run(given, library, part, (), None, None, False, None)
+    run = corrected(read_run(given, library, part, (), None, None, False, None), library)
     params = run.with_l2(library)
     gradients = run.gradients(library, dict(run.params))
     if gradients is None:
@@ -96,9 +97,10 @@ def refit(
         l2 *= float(part.weight.mean())
     values, rows, rates, base = library.leaves(model, part.X, params)
     scores = np.full(len(part.labels), base)
+    shift = 0.0 if run.train.offset is None else run.train.offset
     for i, rate in enumerate(rates):
         start = 0.0 if i or run.start is None else run.start - base  # which the leaves of the first tree bring
-        g, h = (np.bincount(rows[:, i], each, len(values[i])) for each in gradients.answer(scores + start))
+        g, h = (np.bincount(rows[:, i], each, len(values[i])) for each in gradients.answer(scores + start + shift))
         step = start - rate * np.sign(g) * np.maximum(np.abs(g) - l1, 0) / (h + l2 + 1e-15)
         values[i] = decay_rate * values[i] + (1 - decay_rate) * step
         scores += values[i][rows[:, i]]

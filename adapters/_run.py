@@ -23,6 +23,7 @@ from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import seeded, start
 from ltr_objectives.objectives.mixture import get_objective
+from ltr_objectives.position_bias import PositionOffsets
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_names, objective_for
 
@@ -66,6 +67,7 @@ class Run(NamedTuple):
     n_threads: int | None
     seed: int
     init_model: Any  # the library's
+    offsets: PositionOffsets | None = None
 
     @property
     def learner(self) -> Objective | None:
@@ -107,18 +109,31 @@ class Run(NamedTuple):
         return start(self.objective, self.train.queries)
 
     def starting_at(self, score: float | None) -> "Run":
-        """The run with this initial score in all rows; as it is if there is none."""
-        if not score:
+        """The run with this initial score in all rows, and the offsets of positions; as it is if there are none."""
+        if not score and self.train.offset is None:
             return self
-        train, *evals = (part._replace(margin=np.full(len(part.labels), score)) for part in (self.train, *self.evals))
-        return self._replace(train=train, evals=tuple(evals))
 
-    def gradients(self, library: Library, params: dict[str, Any]) -> OfEstimator | None:
-        """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
+        def begun(part: Part) -> Part:
+            margin = np.full(len(part.labels), score or 0.0) if part.margin is None else part.margin
+            return part._replace(margin=margin if part.offset is None else margin + part.offset)
+
+        return self._replace(train=begun(self.train), evals=tuple(map(begun, self.evals)))
+
+    def gradients(
+        self, library: Library, params: dict[str, Any], offset: np.ndarray | None = None
+    ) -> OfEstimator | None:
+        """Our objective as the library calls it in a training with ``params``; None if it is not ours.
+
+        The ``offset`` is added to the scores that the library gives.
+        """
         if self.learner is None:
             return None
         made, queries = OfEstimator(self.learner, n_threads=self.n_threads), self.train.queries
-        made.of, made.answer = library.name, lambda scores: made.gradients(queries, scores, params)
+
+        def answer(scores: Any) -> tuple[np.ndarray, np.ndarray]:
+            return made.gradients(queries, scores if offset is None else scores + offset, params)
+
+        made.of, made.answer = library.name, answer
         return made
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
@@ -144,10 +159,7 @@ class Run(NamedTuple):
             refuse_unread(library, self.params)
             goals += self.objective.facts.goals
         else:
-            require(
-                queries.propensity is None and queries.position is None,
-                f"objective={self.objective!r} is not ours; leave propensity= and position= out",
-            )
+            require(queries.propensity is None, f"objective={self.objective!r} is not ours; leave propensity= out")
         for part in (self.train, *self.evals):
             check_read(part.queries.goals, goals, "the ranker")
         require(

@@ -22,6 +22,8 @@ class Part(NamedTuple):
     labels: np.ndarray
     margin: np.ndarray | None = None  # the scores that training starts from, one a row
     had_ids: bool = False  # the table had a column of query ids, which the libraries do not see
+    position: np.ndarray | None = None  # where each row was shown, if labels are clicks
+    offset: np.ndarray | None = None  # that of its position, which the training adds to the scores
 
     @property
     def group(self) -> np.ndarray:
@@ -60,10 +62,13 @@ class Part(NamedTuple):
             sizes,
             weight=of_rows(given.weight_by_row if weight is None else weight),
             propensity=of_rows(given.propensity),
-            position=of_rows(given.position),
         )
+        queries.of_clicks = given.of_clicks
         X = self.X.iloc[rows] if is_frame(self.X) else self.X[rows]
-        return self._replace(X=X, queries=queries, labels=labels, margin=of_rows(self.margin))
+        return self._replace(
+            X=X, queries=queries, labels=labels, margin=of_rows(self.margin), position=of_rows(self.position),
+            offset=of_rows(self.offset),
+        )  # fmt: skip
 
 
 def is_frame(X: Any) -> bool:

@@ -24,7 +24,7 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     * ``loss(scores, labels, mask=mask)``: shape (lists, documents), and a mask that is True for documents. Lists
       without a document do not count.
 
-    Labels may be a mapping of goals to labels; ``weight``, ``position`` and ``propensity`` are as in
+    Labels may be a mapping of goals to labels; ``weight`` and ``propensity`` are as in
     :class:`ltr_objectives.Queries`, in the form of the labels, weights also one a list.
 
     Parameters

@@ -58,7 +58,7 @@ class TorchLoss(nn.Module):
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch.compile cannot follow NumPy and numba
     def forward(
         self, scores: Tensor, labels: Any, group: Any = None, *, qid: Any = None, mask: Any = None,
-        weight: Any = None, position: Any = None, propensity: Any = None,
+        weight: Any = None, propensity: Any = None,
     ) -> Tensor:  # fmt: skip
         """Return the loss of a batch; see :func:`torch_loss` for the two forms of its input."""
         require(scores.is_floating_point(), f"scores are {scores.dtype}, but must be floating-point numbers")
@@ -83,15 +83,13 @@ class TorchLoss(nn.Module):
             return scores.sum()
         several = isinstance(labels, Mapping)
         y = {goal: rows(values) for goal, values in labels.items()} if several else rows(labels)
-        queries = read_queries(
-            self.objective, y, group, qid=qid, weight=rows(weight), position=rows(position), propensity=rows(propensity)
-        )
+        queries = read_queries(self.objective, y, group, qid=qid, weight=rows(weight), propensity=rows(propensity))
         s = scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
         self.step += self.training and torch.is_grad_enabled()
         if mask is None and len(queries) > 1 and queries.longest == 1 and not grad.any():
             warn(f"all {len(queries)} lists have one document, so all gradients are 0; give several documents a list")
-        has_loss = self._has_loss and propensity is None and position is None and not _varies(queries)
+        has_loss = self._has_loss and propensity is None and not _varies(queries)
         self.value_is = "loss" if has_loss else f"-{self.metric}"
         values, weights = self._values(queries, s), queries.weight_by_query
         value = (values if weights is None else values * weights).sum()

@@ -60,6 +60,7 @@ class XGBoost(Library):
     of_the_data = ("missing", "feature_types", "feature_weights", "enable_categorical")
     objectives = r"(binary|count|rank|reg|survival):\w+"
     metrics = r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+"
+    regression = "reg:squarederror"
     natives: ClassVar = {
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
         "rank:pairwise": "ranknet:preset=xgboost",
@@ -92,6 +93,8 @@ class XGBoost(Library):
         weighs = bool(run.native_metrics or not run.metrics)  # XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in run.evals):
             _refuse_weights(run, before)
+        if run.train.offset is not None:
+            run = run.starting_at(run.start)
         train, *evals = _matrices(run, known, weighs)
         result: Records = {}
         model = self.load().train(

@@ -175,7 +175,7 @@ def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
 
 def xgboost_objective(
     objective: str | Objective, *, weight: ArrayLike | None = None, propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None, labels: ByGoal | None = None, n_threads: int | None = None,
+    labels: ByGoal | None = None, n_threads: int | None = None,
 ) -> XGBoostObjective:  # fmt: skip
     """An objective for ``xgb.train(..., obj=...)``.
 
@@ -185,7 +185,7 @@ def xgboost_objective(
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     weight : array of shape (queries,) or (rows,), optional
         Used instead of the weights of the training DMatrix, which holds weights by query only.
-    propensity, position, labels
+    propensity, labels
         Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors. The model does not depend on it.
@@ -206,7 +206,7 @@ def xgboost_objective(
     >>> booster.predict(dtrain).shape
     (60,)
     """
-    own, by_row = get_objective(objective), {"weight": weight, "propensity": propensity, "position": position}
+    own, by_row = get_objective(objective), {"weight": weight, "propensity": propensity}
     return XGBoostObjective(own, labels=labels, n_threads=n_threads, **by_row)
 
 

@@ -148,7 +148,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 def report(
     objective: str | Objective, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, propensity: ArrayLike | None = None,
-    position: ArrayLike | None = None, n_threads: int | None = None,
+    n_threads: int | None = None,
 ) -> Report:  # fmt: skip
     """Report the queries with a gradient at these scores, and the reasons why others have none.
 
@@ -156,7 +156,7 @@ def report(
     ----------
     objective : str or Objective
         Such as ``"yetiloss:ndcg@10"``.
-    scores, labels, group, weight, qid, propensity, position, n_threads
+    scores, labels, group, weight, qid, propensity, n_threads
         As for :meth:`ltr_objectives.Objective.gradient_hessian`.
 
     Returns
@@ -172,7 +172,7 @@ def report(
     (1, {'one document': 1, 'all labels equal': 1})
     """
     found = get_objective(objective)
-    given: dict[str, Any] = {"qid": qid, "weight": weight, "propensity": propensity, "position": position}
+    given: dict[str, Any] = {"qid": qid, "weight": weight, "propensity": propensity}
     return diagnose(found, read_queries(found, labels, group, **given), scores, n_threads=n_threads)
 
 
@@ -208,7 +208,7 @@ def warn_if_useless(
     A query counts only if its gradient is zero at other scores too, unlike squared error of equal labels.
     Labels that are clicks do not cause a warning, because queries without a click are usual.
     """
-    if queries.propensity is not None or queries.position is not None:
+    if queries.of_clicks:
         return
     inner, half = innermost(objective), len(queries) / 2
     if inner is not objective:

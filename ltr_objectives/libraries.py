@@ -28,6 +28,7 @@ class Library(ABC):
     l2_default: ClassVar[float]
     l2_by_weight: ClassVar[bool] = False  # whether it is multiplied by the mean weight of the rows
     limits: ClassVar[tuple[str, ...]]  # parameters that may forbid every split
+    regression: str  # its objective of squared error
     unread: ClassVar[tuple[str, ...]]  # parameters of its own objectives, not read beside ours
     usual_leaves: ClassVar[Mapping[str, tuple[Any, ...]]]  # values of parameters with which leaves are Newton steps
     of_the_data: ClassVar[tuple[str, ...]]  # parameters of its data sets, not of a training

@@ -18,7 +18,6 @@ from ltr_objectives.kernels.threads import run
 
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
-MOST_POSITIONS = 100_000
 MOST_RESULTS = 100  # that a data set keeps
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 REMEDIES = {
@@ -193,16 +192,12 @@ class Queries:
         pairwise objectives divide the weight of a pair by the propensity of the clicked document; others raise. A
         common factor divides all weights, but values above 1 cause a warning, because they may be inverse weights. Only
         the default labels are clicks.
-    position : array of shape (rows,), optional
-        For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
-        least 0. The pairwise objectives add an offset to the scores of each position, one Newton step of their loss,
-        and take the gradient there; others raise.
 
     Raises
     ------
     LTRError
-        For sizes that do not add up, an unsorted ``qid``, or values that are not finite. For weights, propensities or
-        positions of a wrong length or sign.
+        For sizes that do not add up, an unsorted ``qid``, or values that are not finite. For weights or propensities of
+        a wrong length or sign.
 
     Examples
     --------
@@ -219,7 +214,6 @@ class Queries:
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
     ) -> None:
         read = read_labels(labels)
         self.labels = read[0][1]
@@ -239,14 +233,10 @@ class Queries:
         self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.longest = int(sizes.max())
         self.weight_by_row = None if weight is None else self._weights(weight)
-        require(
-            propensity is None or position is None, "pass propensity= or position=, not both: each corrects the clicks"
-        )
         self.propensity = None if propensity is None else self._propensities(propensity)
-        self.position = None if position is None else self._positions(position)
+        self.of_clicks = propensity is not None  # queries without a click are usual
         self._orders: dict[int, tuple[str, Any]] = {}
-        clicks = {"propensity": propensity, "position": position}
-        self.check_order({"labels": labels, "qid": qid, "group": group, "weight": weight, **clicks})
+        self.check_order({"labels": labels, "qid": qid, "group": group, "weight": weight, "propensity": propensity})
         self._computed: dict[Hashable, tuple[Any]] = {}
         self._zeros: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -284,14 +274,6 @@ class Queries:
         _check_each("propensity", given, (given > 0) & (given < np.inf), "finite and above 0")
         return given
 
-    def _positions(self, position: ArrayLike) -> np.ndarray:
-        given = vector("position", position)
-        check_rows("position", given, self.rows)
-        good = (given == np.floor(given)) & (given >= 0) & (given < MOST_POSITIONS)
-        _check_each("position", given, good, f"whole numbers from 0 to {MOST_POSITIONS - 1}")
-        require(self.labels.min() >= 0, "with position, labels are clicks and must not be negative")
-        return given.astype(np.int64)
-
     def check_order(self, arrays: Mapping[str, Any], where: str = "") -> None:
         """Warn of a table or Series of pandas whose index has the rows, or the queries, in another order than others.
 
@@ -314,7 +296,7 @@ class Queries:
                 )
 
     def of(self, goal: str | None) -> Queries:
-        """Return these queries with the labels of a goal, without propensities and positions; for None, themselves.
+        """Return these queries with the labels of a goal, without propensities; for None, themselves.
 
         >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).of("revenue").labels
         array([0., 7.])
@@ -331,13 +313,13 @@ class Queries:
         return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
 
     def with_labels(self, labels: np.ndarray) -> Queries:
-        """Return a copy with other labels, finite float64, and without propensities and positions."""
+        """Return a copy with other labels, finite float64, and without propensities."""
         check_rows("labels", labels, self.rows)
         if labels.flags.writeable:
             labels = labels.copy()
             labels.flags.writeable = False
         other = copy.copy(self)
-        other.labels, other.propensity, other.position = labels, None, None
+        other.labels, other.propensity = labels, None
         return other
 
     @property

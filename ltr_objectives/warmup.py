@@ -34,13 +34,10 @@ def warm_up(share: int = 0, shares: int = 1) -> None:
     """Compile what is not compiled yet, by a tiny list for each objective and metric; of several shares only one."""
     scores, labels = np.arange(5.0), np.array([0, 1, 0, 1, 0])
     graded = Queries(np.arange(5), [5])
-    clicks = Queries(labels, [5], position=np.arange(5))
     for dtype in (np.float32, np.float64):
         content_stream(scores.astype(dtype))
         for name in list(objective_names())[share::shares]:
-            objective = Objective.named[name]()
-            queries = clicks if objective.facts.takes_clicks else Queries(labels, [5])
-            objective.compute(queries, scores.astype(dtype), dtype=dtype)
+            Objective.named[name]().compute(Queries(labels, [5]), scores.astype(dtype), dtype=dtype)
         for text in FURTHER[share::shares]:
             UnitHessian(get_objective(text)).compute(graded, scores, dtype=dtype)
     for name in list(metric_names())[share::shares]:

@@ -185,7 +185,6 @@ PATHS = {  # one objective of each path through an adapter
     "random": ltr.YetiLoss("ndcg@10"),
     "mixture": Mixture(["yetiloss:ndcg@10", "listnet"], normalize=False),
     "goals": Mixture(["yetiloss:ndcg@10", "lambdamart:map"], (1.0, 0.3), labels=[None, "revenue"], normalize=False),
-    "clicks": ltr.LambdaMART(),  # with positions
     "propensity": ltr.LambdaMART(),
 }
 SOME = {  # every option, and in LambdaMART one metric of each kind

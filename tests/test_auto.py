@@ -94,13 +94,14 @@ def test_the_last_eval_set_decides_and_its_weights_count(library):
 
 @everywhere
 def test_candidates_that_cannot_be_trained_are_left_out_with_the_reason(library):
-    position = np.concatenate([np.arange(size) for size in TRAIN.group])
     start = fit(library)
     made = ranker(library, "auto")  # without a metric, by the default
-    made.fit(TRAIN.X, (TRAIN.y > 0).astype(float), qid=TRAIN.qid, position=position, init_model=start, **EVAL)
+    made.fit(
+        TRAIN.X, (TRAIN.y > 0).astype(float), qid=TRAIN.qid, propensity=np.ones(len(TRAIN.y)), init_model=start, **EVAL
+    )
     reasons = {each.objective: each.left_out for each in made.report_ if each.left_out}
     natives = natives_for(library, get_metric("ndcg@10"))
-    assert all("leave propensity= and position= out" in reasons[name] for name in natives)
+    assert all("leave propensity= out" in reasons[name] for name in natives)
     assert not made.report_[0].left_out
     assert made.report_[0].value == pytest.approx(made.best_score_["validation_0"]["ndcg@10"], abs=1e-6)
     assert made.best_iteration_ > start.best_iteration_

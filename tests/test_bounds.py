@@ -173,9 +173,8 @@ def bounded_sum(objective, value=0.6):
 
 
 @pytest.mark.parametrize("objective", [*objectives()], ids=str)
-@pytest.mark.parametrize("path", ["clicks", "propensity"])
-def test_clicks_reach_the_parts_that_take_them_and_are_refused_by_others(path, objective):
-    (_, y, group), given = data_of_path(path, queries=20)
+def test_clicks_reach_the_parts_that_take_them_and_are_refused_by_others(objective):
+    (_, y, group), given = data_of_path("propensity", queries=20)
     revenue = np.random.default_rng(0).exponential(size=len(y))
     queries, scores = Queries({"y": y, "revenue": revenue}, group, **given), np.linspace(0, 1, len(y))
     bounded = bounded_sum(objective)
@@ -188,20 +187,6 @@ def test_clicks_reach_the_parts_that_take_them_and_are_refused_by_others(path, o
     np.testing.assert_allclose(bounded.compute(queries, scores), expected, rtol=1e-6)
     plain = np.array(bounded.compute(Queries({"y": y, "revenue": revenue}, group), scores))
     assert not np.allclose(plain, expected)
-
-
-@everywhere
-def test_positions_of_clicks_change_a_training_with_bounds(library):
-    clicks = {"y": (TRAIN.y > 1) * 1.0, "labels": None}
-    given = {"eval_set": [(VALI.X, (VALI.y > 1) * 1.0)], "eval_labels": None}
-
-    def scores(**more):
-        made = ranker(library, MAP, {NDCG: 0.4}, 8)
-        made.fit(**{"X": TRAIN.X, "qid": TRAIN.qid, **LABELS, **EVAL, **clicks, **given, **more})
-        return made.predict(TEST.X)
-
-    position = np.concatenate([np.arange(size) for size in TRAIN.group])
-    assert not np.array_equal(scores(position=position), scores())
 
 
 @everywhere

@@ -153,11 +153,13 @@ def test_weights_by_query_beside_metrics_by_row():
 
 @pytest.mark.parametrize("dtype", [">f4", ">f8"])
 def test_byte_order_makes_no_difference(dtype):
-    position = np.arange(len(LABELS)) % 7
+    propensity = 1.0 / (1.0 + np.arange(len(LABELS)) % 7)
     clicks, scores, weight = (a.astype(dtype) for a in (LABELS > 1, SCORES, np.repeat(WEIGHT, GROUP)))
-    ours = lightgbm_objective(PATHS["clicks"], position=position.astype(">i4"))
+    ours = lightgbm_objective(PATHS["propensity"], propensity=propensity.astype(dtype))
     native = (a.astype(float) for a in (clicks, scores, weight))
-    expected = lightgbm_objective(PATHS["clicks"], position=position)(*native, GROUP)
+    expected = lightgbm_objective(PATHS["propensity"], propensity=propensity.astype(dtype).astype(float))(
+        *native, GROUP
+    )
     np.testing.assert_array_equal(ours(clicks, scores, weight, GROUP.astype(">i4")), expected)
 
 

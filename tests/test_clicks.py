@@ -1,4 +1,4 @@
-"""Position bias: exact expectations over clicks, the offsets of positions, and trainings that rank better."""
+"""Propensities: exact expectations over clicks, and trainings that rank better."""
 
 import itertools
 import pickle
@@ -6,9 +6,8 @@ import pickle
 import lightgbm as lgb
 import numpy as np
 import pytest
-from clicks import click_log, ranks
+from clicks import click_log
 from conftest import OBJECTIVES
-from oracles.positions import offsets
 from scipy import stats
 from trainings import release
 
@@ -19,7 +18,6 @@ from ltr_objectives import (
     LTRWarning,
     Queries,
     RankNet,
-    UnitHessian,
     evaluate,
     get_objective,
     objective_names,
@@ -95,44 +93,20 @@ def test_with_several_the_expectation_is_what_the_documentation_says(rng):
     np.testing.assert_allclose(expectation(RankNet(), scores, relevance, propensity), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
-def test_positions_add_a_newton_step_to_the_scores(objective, rng, log):
-    quiet, group = objective.without_noise(), log.data.group
-    weight = rng.uniform(0.5, 2.0, len(group))
-    for position in (log.position, np.minimum(log.position, 3)):
-        for scale in (0.01, 1.0, 40.0):
-            scores = scale * log.data.X[:, 0].astype(float)
-            offset = offsets(quiet, scores, log.clicks, position, group, weight)[position]
-            assert np.abs(offset).max() <= 2 / objective.sigma + 1e-12
-            expected = quiet.gradient_hessian(scores + offset, log.clicks, group, weight)
-            ours = quiet.gradient_hessian(scores, log.clicks, group, weight, position=position)
-            np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-10)
-
-
 @every_class
 def test_same_bytes_for_any_threads_and_copies(objective, log):
     copy = pickle.loads(pickle.dumps(objective))
-    for how in ("propensity", "position"):
-        queries = Queries(log.clicks, log.data.group, **{how: getattr(log, how)})
-        first = [x.tobytes() for x in objective.compute(queries, log.data.X[:, 0], n_threads=1)]
-        objective.compute(queries, log.data.X[:, 1])
-        assert [x.tobytes() for x in copy.compute(queries, log.data.X[:, 0], n_threads=4)] == first
+    queries = Queries(log.clicks, log.data.group, propensity=log.propensity)
+    first = [x.tobytes() for x in objective.compute(queries, log.data.X[:, 0], n_threads=1)]
+    objective.compute(queries, log.data.X[:, 1])
+    assert [x.tobytes() for x in copy.compute(queries, log.data.X[:, 0], n_threads=4)] == first
 
 
-@pytest.mark.parametrize("objective", [LambdaMART("dcg"), RankNet()], ids=str)
-def test_strange_lists_give_finite_gradients(objective):
-    strange = [[0.0, 0.0], [1.7e308, -1.7e308], [1e-320, 0.0]]
-    for scores, clicks, position in itertools.product(strange, ([0, 0], [1, 0], [0, 1]), ([0, 0], [5, 99_999])):
-        found = objective.gradient_hessian(scores, clicks, [2], position=position)
-        assert np.isfinite(found).all(), (scores, clicks, position)
-
-
-@pytest.mark.parametrize("how", ["propensity", "position"])
-def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(how, log):
-    scores, given = log.data.X[:, 0], {how: getattr(log, how)}
+def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(log):
+    scores, given = log.data.X[:, 0], {"propensity": log.propensity}
     for labels in (log.data.y, log.clicks + 1, log.clicks / 2):
         queries = Queries(labels, log.data.group, **given)
-        with pytest.warns(LTRWarning, match=rf"with {how}, labels are clicks"):
+        with pytest.warns(LTRWarning, match="with propensity, labels are clicks"):
             LambdaMART().compute(queries, scores)
         RankNet().compute(queries, scores)  # silent: warnings are errors
     for right in (log.clicks, log.clicks > 0, log.data.y > 0):
@@ -143,10 +117,9 @@ def test_objectives_that_correct_nothing_say_so():
     for objective in [*map(get_objective, objective_names()), RankNet("all")]:
         corrects = isinstance(objective, PairwiseObjective) and objective not in (RankNet("all"), LambdaLoss())
         assert objective.facts.takes_clicks == corrects
-        for data in ({"propensity": [1.0, 0.5]}, {"position": [0, 1]}):
-            if not corrects:
-                with pytest.raises(LTRError, match="leave them out"):
-                    objective.gradient_hessian([0.0, 1.0], [0, 1], [2], **data)
+        if not corrects:
+            with pytest.raises(LTRError, match="propensity"):
+                objective.gradient_hessian([0.0, 1.0], [0, 1], [2], propensity=[1.0, 0.5])
 
 
 # trainings on simulated clicks
@@ -164,23 +137,6 @@ def train(log, objective, rounds=50, **how):
 
 
 @SPARSE
-@every_class
-def test_trained_scores_do_not_turn_the_positions_round(objective):
-    """Positions follow one feature, which the model learns; the offsets stay those of 0.8^k, whose slope is -0.22.
-
-    Over three seeds RankNet's offsets for the scores had slopes from -0.08 to -0.26.
-    """
-    X, y, group, _ = make_ranking(300, mean_length=15, features=10, seed=2)
-    old = X[:, np.argmax([abs(np.corrcoef(x, y)[0, 1]) for x in X.T])]
-    position = ranks(old, group)
-    clicks = (np.random.default_rng(2).uniform(size=len(y)) < (0.4 + 0.1 * y) * 0.8**position).astype(float)
-    ours = lightgbm_objective(UnitHessian(objective), position=position)
-    scores = lgb.train({**PARAMS, "objective": ours}, lgb.Dataset(X, clicks, group=group), 60).predict(X)
-    offset = offsets(RankNet(), scores, clicks, position, group, np.ones(len(group)))
-    assert np.polyfit(np.arange(9), offset[:9], 1)[0] < -0.05
-
-
-@SPARSE
 @pytest.mark.parametrize("objective", ["lambdamart", *release(["yetiloss:ndcg", "ranknet"])])
 def test_correction_ranks_better(objective):
     shares = (0.45, 0.25, 0.15, 0.1, 0.05)
@@ -191,8 +147,6 @@ def test_correction_ranks_better(objective):
         """True NDCG@10 by query."""
         return evaluate("ndcg@10", train(log, objective, **how).predict(test.X), test.y, test.group, per_query=True)
 
-    without = values()
-    for how in ({"position": log.position}, {"propensity": log.propensity}):
-        difference = values(**how) - without
-        assert difference.mean() > 0
-        assert stats.ttest_1samp(difference, 0).pvalue < 0.01
+    difference = values(propensity=log.propensity) - values()
+    assert difference.mean() > 0
+    assert stats.ttest_1samp(difference, 0).pvalue < 0.01

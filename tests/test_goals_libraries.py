@@ -1,4 +1,4 @@
-"""Weights, goals, propensities and positions reach the gradient in all libraries; scores start at the mean label."""
+"""Weights, goals and propensities reach the gradient in all libraries; scores start at the mean label."""
 
 import pickle
 import warnings
@@ -95,26 +95,12 @@ def test_xgboost_takes_weights_by_row_beside_the_data(rng):
         np.testing.assert_array_equal(found, gradient("own Hessian", X[:, 0], y, group, weight))
 
 
-def test_lightgbm_s_own_positions_are_read_or_missed():
-    (X, y, group), given = data_of("clicks")
-    ours, scores = lightgbm_objective(PATHS["clicks"]), X[:, 0]
-    whole = lgb.Dataset(X, y, group=group, free_raw_data=False, **given).construct()
-    found = ours(scores, whole)  # LightGBM renumbers positions: another order of sums
-    np.testing.assert_allclose(found, gradient("clicks", scores, y, group, **given), rtol=1e-5, atol=1e-8)
-    propensity = 1.0 / (1.0 + given["position"])
-    found = lightgbm_objective(PATHS["clicks"], propensity=propensity)(scores, whole)
-    np.testing.assert_array_equal(found, gradient("clicks", scores, y, group, propensity=propensity))
-    with pytest.raises(LTRError, match="does not take propensity or position"):
-        lightgbm_objective(PATHS["constant Hessian"])(scores, whole)
-    rows = np.arange(group[:30].sum())
-    part = whole.subset(rows).construct()
-    for subset in (part, part.subset(rows).construct()):
-        with pytest.raises(LTRError, match="leaves the positions"):
-            ours(scores[rows], subset)
-    lightgbm_metric("map")(scores[rows], part)  # which reads no positions
-    position = given["position"][rows]
-    found = lightgbm_objective(PATHS["clicks"], position=position)(scores[rows], part)
-    np.testing.assert_array_equal(found, gradient("clicks", scores[rows], y[rows], group[:30], position=position))
+def test_positions_of_a_dataset_are_refused():
+    (X, y, group), _ = data_of("propensity")
+    whole = lgb.Dataset(X, y, group=group, position=np.arange(len(y)) % 5).construct()
+    with pytest.raises(LTRError, match="init_score=offsets"):
+        lightgbm_objective(PATHS["propensity"])(X[:, 0], whole)
+    lightgbm_metric("map")(X[:, 0], whole)  # which reads no positions
 
 
 @libraries

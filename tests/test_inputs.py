@@ -95,7 +95,6 @@ ENTRIES = {
     "group": lambda x: Queries([0, 1, 0, 1], x),
     "weight": lambda x: Queries(GOOD, [3], weight=x),
     "propensity": lambda x: Queries(GOOD, [3], propensity=x),
-    "position": lambda x: Queries(GOOD, [3], position=x),
     "scores": lambda x: evaluate("ndcg", x, GOOD, [3]),
     "labels of evaluate": lambda x: evaluate("ndcg", GOOD, x, [3]),
 }

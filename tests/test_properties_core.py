@@ -115,7 +115,7 @@ WRONG = [
 ]  # fmt: skip
 LISTS = {"scores": [1.0, 2.0, 0.0], "labels": [1, 0, 2], "group": [3]}
 GOALS = {"relevance": LISTS["labels"], "revenue": [0, 1, 0]}
-OPTIONAL = dict.fromkeys(("weight", "qid", "propensity", "position", "n_threads"))
+OPTIONAL = dict.fromkeys(("weight", "qid", "propensity", "n_threads"))
 OBJECTIVE, METRIC = ours.get_objective("yetiloss:map@2"), ours.get_metric("ndcg@2")
 TWO = {"labels": [1, 0, 2, 1], "qid": [0, 0, 1, 1]}
 FUNCTIONS = {
@@ -136,7 +136,7 @@ FUNCTIONS = {
                 {"scores": [1.0, 2, 0], "iteration": 0, "n_threads": 1}),
     "per_query": (METRIC.per_query, {**LISTS, "qid": None, "n_threads": None}),
     "with_convention": (METRIC.with_convention, {"library": "lightgbm"}),
-    "Queries": (ours.Queries, {"labels": [1, 0, 2], "group": [3], **dict.fromkeys(("qid", "weight", "position"))}),
+    "Queries": (ours.Queries, {"labels": [1, 0, 2], "group": [3], **dict.fromkeys(("qid", "weight", "propensity"))}),
     "get_metric": (ours.get_metric, {"metric": "map", "convention": None}),
     "get_objective": (ours.get_objective, {"objective": "lambdamart"}),
     "objective_for": (ours.objective_for, {"metric": "map"}),

@@ -82,18 +82,17 @@ def test_target_statistics_do_not_read_labels_from_the_order_of_rows(way):
     assert in_order > drawn - 0.025
 
 
-@pytest.mark.parametrize("clicks", ["position", "propensity"])
-def test_shuffled_rows_keep_their_query_and_what_belongs_to_them(clicks):
+def test_shuffled_rows_keep_their_query_and_what_belongs_to_them():
     group, row = np.array([3, 1, 6, 2]), np.arange(1.0, 13.0)
-    queries = Queries({None: row, "b": 2 * row}, group, weight=row, **{clicks: row})
-    part = shuffled(Part(pd.DataFrame({"x": row}), queries, row, margin=row))
+    queries = Queries({None: row, "b": 2 * row}, group, weight=row, propensity=row)
+    part = shuffled(Part(pd.DataFrame({"x": row}), queries, row, margin=row, position=row, offset=row))
     now, given = part.X["x"].to_numpy(), part.queries
     assert not np.array_equal(now, row)
     assert np.array_equal(given.ptr, queries.ptr)
     for first, last in itertools.pairwise(queries.ptr):
         assert set(now[first:last]) == set(row[first:last])
-    shown = getattr(given, clicks)
-    for array in (given.labels, given.of("b").labels / 2, given.weight_by_row, shown, part.margin):
+    of_clicks = given.propensity, part.position, part.offset
+    for array in (given.labels, given.of("b").labels / 2, given.weight_by_row, *of_clicks, part.margin):
         np.testing.assert_array_equal(array, now)
 
 

@@ -81,7 +81,6 @@ def test_a_report_is_plain_numbers(each_objective, rng):
     ("objective", "how"),
     [
         (LambdaMART(), "propensity"),
-        (LambdaMART(), "position"),
         (UnitHessian("listnet"), None),
         (Subsample("listnet"), None),
         (Langevin("listnet", 0.0, shrink=0.5), None),

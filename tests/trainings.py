@@ -65,10 +65,9 @@ def data_of(path, seed=7, queries=60):
     revenue = np.digitize(X[:, 1], [0.3, 1.2]).astype(float)
     given = {
         "goals": {"labels": {"revenue": revenue}},
-        "clicks": {"position": position},
         "propensity": {"propensity": 1.0 / (1.0 + position)},
     }.get(path, {})
-    return (X, clicks if path in ("clicks", "propensity") else y, group), given
+    return (X, clicks if path == "propensity" else y, group), given
 
 
 def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params=(), weight=None, start=None,

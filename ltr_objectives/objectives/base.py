@@ -28,7 +28,7 @@ from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.metrics.gains import read_gain
 from ltr_objectives.metrics.text import metric_to_learn
 from ltr_objectives.objectives.call import Arrays, Call
-from ltr_objectives.objectives.clicks import warn_of_clicks
+from ltr_objectives.objectives.clicks import warn_of_propensities
 from ltr_objectives.queries import Labels, Queries
 
 Noise = Literal["logistic", "gaussian", "gumbel"]
@@ -197,12 +197,13 @@ class Objective(Extensible, abc.ABC):
 
     def _check_clicks(self, queries: Queries) -> None:
         """Raise for clicks if the objective does not take them; warn of labels and propensities that are none."""
-        if queries.propensity is not None or queries.position is not None:
+        propensity = queries.propensity
+        if propensity is not None:
             require(
                 self.facts.takes_clicks,
-                f"{self.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
+                f"{self.name} does not take propensity; leave it out, or use LambdaMART or YetiLoss",
             )
-            queries.once("clicks", lambda: warn_of_clicks(queries))
+            queries.once("clicks", lambda: warn_of_propensities(propensity, queries.labels))
 
     def gradient_hessian(
         self,
@@ -213,7 +214,6 @@ class Objective(Extensible, abc.ABC):
         *,
         qid: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
         iteration: int = 0,
         n_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +223,7 @@ class Objective(Extensible, abc.ABC):
         ----------
         scores : array of shape (rows,)
             Finite numbers; higher scores rank first.
-        labels, group, weight, qid, propensity, position
+        labels, group, weight, qid, propensity
             As in :class:`ltr_objectives.Queries`.
         iteration : int
             Selects the random stream: the same seed and iteration give the same noise.
@@ -237,7 +237,7 @@ class Objective(Extensible, abc.ABC):
         hess : float64 array of shape (rows,)
             Second derivatives, or what takes their place; trees fit ``-grad / hess``.
         """
-        given: dict[str, Any] = {"qid": qid, "weight": weight, "propensity": propensity, "position": position}
+        given: dict[str, Any] = {"qid": qid, "weight": weight, "propensity": propensity}
         queries = read_queries(self, labels, group, **given)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 

@@ -1,20 +1,25 @@
-"""The check of labels that are clicks, with propensities or positions."""
+"""Checks of labels that are clicks."""
+
+import numpy as np
 
 from ltr_objectives.errors import warn
-from ltr_objectives.queries import Queries
 
 
-def warn_of_clicks(queries: Queries) -> None:
+def warn_of_propensities(propensity: np.ndarray, labels: np.ndarray) -> None:
     """Warn of labels that are no clicks, and of propensities that are no probabilities."""
-    if queries.propensity is not None and queries.propensity.max() > 1:
+    if propensity.max() > 1:
         warn(
-            f"propensity is up to {queries.propensity.max():g}, but a probability is at most 1: if these are inverse "
+            f"propensity is up to {propensity.max():g}, but a probability is at most 1: if these are inverse "
             "weights, pass 1 / weights, else divide them by the largest"
         )
-    name = "propensity" if queries.position is None else "position"
-    other = queries.labels[(queries.labels != 0) & (queries.labels != 1)]
+    warn_of_labels(labels, "propensity")
+
+
+def warn_of_labels(labels: np.ndarray, given: str) -> None:
+    """Warn of labels that are no clicks, though the argument ``given`` says so."""
+    other = labels[(labels != 0) & (labels != 1)]
     if len(other):
         warn(
-            f"with {name}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
-            f"position bias, so leave {name} out; for degrees of clicks, such as purchases, pass labels > 0"
+            f"with {given}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
+            f"position bias, so leave {given} out; for degrees of clicks, such as purchases, pass labels > 0"
         )

@@ -45,8 +45,8 @@ class Mixture(Composite):
     ``get_objective`` and everything that takes an objective by name read ``"yetiloss:ndcg@10+0.3*yetiloss:mrr"``, and
     ``"yetiloss:ndcg@10+0.3*yetiloss:dcg(gain_type=linear)[revenue]"`` for a part on the labels of a goal.
 
-    The labels of a goal are passed as ``labels={"revenue": array}`` to the adapters and to ``fit``. Propensities and
-    positions correct the clicks of the data's own labels only.
+    The labels of a goal are passed as ``labels={"revenue": array}`` to the adapters and to ``fit``. Propensities
+    correct the clicks of the data's own labels only.
 
     If a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
 

@@ -147,34 +147,9 @@ class PairwiseObjective(Objective):
         return propensity is None and (self.metric is None or self.weighing_metric.maximum is not None)
 
     def fill(self, call: Call) -> None:
-        if call.queries.position is not None:
-            self._add_pairs(call, 1)  # one draw suffices for sums over all queries
-            offset = self._offset_by_position(call)
-            call.grad[:], call.hess[:] = 0.0, 0.0
-            call = call._replace(scores=call.scores + offset[call.queries.position])
-        self._add_pairs(call, self.permutations)
-
-    def _offset_by_position(self, call: Call) -> np.ndarray:
-        """Return the Newton step of each position's offset to the scores, from 0; it is at most 2 / sigma.
-
-        The denominator is at least half of sigma times the sum of absolute gradients, its value at equal scores. So the
-        step stays bounded if the model is sure of the wrong order.
-        """
-        position, weight = call.queries.position, self.row_weight(call.queries)
-        assert position is not None
-        with np.errstate(over="ignore"):
-            derivatives = [x if weight is None else weight * x for x in (call.grad, np.abs(call.grad), call.hess)]
-        grad, size, hess = (np.bincount(position, x) for x in derivatives)
-        require(np.isfinite(size).all(), "labels are too large; scale them down")
-        hess = np.maximum(hess, size * (float(self.sigma) / 2))
-        step: np.ndarray = -np.divide(grad, hess, out=np.zeros(len(grad)), where=hess > 0)
-        return step
-
-    def _add_pairs(self, call: Call, draws: int) -> None:
-        """Run the kernel that applies."""
         queries, layers = call.queries, self.layers(call.queries)
         pairs = self._pairs(queries, layers)
-        rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self._random else None
+        rng = call.rng(self.seed, self.permutations, NOISES[self.noise], self.noise_scale) if self._random else None
         if self._is_by_gain(pairs, layers):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
         else:

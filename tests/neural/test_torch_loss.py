@@ -163,9 +163,9 @@ def test_goals_and_clicks():
         loss(flat(), clicks, SIZES, **given)
         names.append(loss.value_is)
     assert names == ["loss", "-ndcg", "-ndcg"]  # the loss has neither clicks nor weights within a list
-    s = flat()
-    torch_loss("lambdamart", "sum")(s, clicks, SIZES, position=position).backward()
-    expected, _ = get_objective("lambdamart").gradient_hessian(SCORES, clicks, SIZES, position=position)
+    s, propensity = flat(), 1.0 / (1.0 + position)
+    torch_loss("lambdamart", "sum")(s, clicks, SIZES, propensity=propensity).backward()
+    expected, _ = get_objective("lambdamart").gradient_hessian(SCORES, clicks, SIZES, propensity=propensity)
     np.testing.assert_array_equal(s.grad.numpy(), expected)
 
 

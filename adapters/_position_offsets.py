@@ -1,0 +1,184 @@
+"""Offsets of positions, from a regression of the positions on the features by the library's own trees."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.adapters._data import read_part
+from ltr_objectives.adapters._run import Run, read_run
+from ltr_objectives.adapters._tables import is_pool
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.libraries import LIBRARIES, Library
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.clicks import warn_of_labels
+from ltr_objectives.position_bias import PositionOffsets, centred, estimate, ranks_of
+from ltr_objectives.queries import Queries
+
+BLUE = "#0072B2"
+TREES = {"n_estimators": 60, "learning_rate": 0.15}
+
+
+def position_offsets(
+    X: Any, clicks: ArrayLike, position: ArrayLike, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
+    library: str | None = None, n_threads: int | None = None,
+) -> PositionOffsets:  # fmt: skip
+    """Estimate how much the position where a document was shown changes its clicks.
+
+    A regression by trees says where the features would put each document; it is trained on one half of the queries for
+    the other. Given this, positions are as good as random, and the clicks show their bias:
+    :func:`ltr_objectives.position_bias.estimate` has the formula. ``fit(position=)`` of the estimators calls this. Call
+    it to see the estimate, for a training by the library's own functions, or with an objective of its own.
+
+    Parameters
+    ----------
+    X : array, DataFrame or sparse matrix of shape (rows, features)
+        As of the estimators' ``fit``, without the position.
+    clicks : array of shape (rows,)
+        1 for a click, else 0.
+    position : array of shape (rows,)
+        Where each document was shown: whole numbers that count from 0 or from 1.
+    group : array of shape (queries,), optional
+        Sizes of the queries, at least two. Give this or ``qid``.
+    qid : array of shape (rows,), optional
+        Query id of each row.
+    library : "xgboost", "lightgbm" or "catboost", optional
+        Whose trees are used; by default those of the first that is installed.
+    n_threads : int, optional
+        By default all processors.
+
+    Returns
+    -------
+    PositionOffsets
+        ``at(position)`` are scores that a training starts from, and without which the model predicts. ``advice`` says
+        why a correction would not help. :class:`PropensityDisplay` draws it.
+
+    Raises
+    ------
+    LTRError
+        For positions that are no whole numbers from 0, and if there is only one query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ltr_objectives.datasets import make_ranking
+    >>> X, y, group, _ = make_ranking(2000, mean_length=10, features=10)
+    >>> rng = np.random.default_rng(0)
+    >>> position = np.concatenate([rng.permutation(n) for n in group])
+    >>> clicks = rng.random(len(y)) < (0.1 + 0.2 * y) / (1 + position)
+    >>> found = position_offsets(X, clicks, position, group=group)
+    >>> round(found.eta, 1), found.advice
+    (0.9, '')
+    """
+    require(not is_pool(X), "give position_offsets the table of the Pool, with qid=")
+    names = [name for name in LIBRARIES if find_spec(name)] if library is None else [library]
+    require(names, "position_offsets needs the trees of XGBoost, LightGBM or CatBoost; install one of them")
+    chosen = LIBRARIES[check_choice("library", names[0], tuple(LIBRARIES))]
+    part = read_part(X, np.asarray(clicks, np.float32), group=group, qid=qid, position=position)
+    threads = {} if n_threads is None else {chosen.threads: n_threads}
+    return estimated(read_run(threads, chosen, part, (), None, None, False, None), chosen)
+
+
+def estimated(run: Run, library: Library) -> PositionOffsets:
+    """Return the offsets of the positions in the training data of a run."""
+    part = run.train
+    if part.position is None:
+        raise LTRError("position= is missing")
+    warn_of_labels(part.queries.labels, "position")
+    require(len(part.queries) > 1, "position= compares two halves of the queries, but there is one query")
+    y = centred(-np.log1p(ranks_of(part.position)[0]), part.queries)
+    spread = float(y @ y)
+    expected = _expected(run, library, y) if spread else y
+    return estimate(part.queries, part.position, expected, 1.0 - float(np.sum((y - expected) ** 2)) / (spread or 1.0))
+
+
+def _expected(run: Run, library: Library, y: np.ndarray) -> np.ndarray:
+    """Return what the features say of ``y``, by trees of the queries of the other half."""
+    params = {**library.shaped(15, 1.0, 20.0), **library.reproducible(), **TREES}
+    params |= library.given(library.threads, run.params)
+    alone = run._replace(
+        evals=(), names=[], objective=library.regression, metrics=(), params=params, patience=0, callbacks=[],
+        verbose=False, init_model=None,
+    )  # fmt: skip
+    part, expected = run.train, np.zeros(len(y))
+    rows = [np.flatnonzero(part.qid % 2 == half) for half in (0, 1)]
+    halves = [part.take(rows[half], part.group[half::2])._replace(margin=None, position=None) for half in (0, 1)]
+    for half, other in ((0, 1), (1, 0)):
+        target = y[rows[half]].astype(np.float32)
+        train = halves[half]._replace(queries=Queries(target, halves[half].group), labels=target)
+        model = library.train(alone._replace(train=train)).model
+        expected[rows[other]] = library.predict(model, halves[other].X, params)
+    return centred(expected, part.queries)
+
+
+def corrected(run: Run, library: Library) -> Run:
+    """Return the run with the offset of each row instead of its position; as it is if there are no positions."""
+    part = run.train
+    if part.position is None:
+        return run
+    fits_labels = run.objective == library.regression
+    if isinstance(run.objective, Objective):
+        fits_labels = run.objective.facts.label_scale
+    require(not fits_labels, f"position= adds to scores, but {run.objective!r} fits the labels; take one for rankings")
+    found, offset = estimated(run, library), None
+    if found.advice:
+        warn(
+            f"position= corrects nothing, because {found.advice}; to correct all the same, start from "
+            "position_offsets(X, clicks, position, ...).at(position) instead"
+        )
+    else:
+        offset = found.at(part.position).astype(np.float32).astype(np.float64)  # as XGBoost stores it
+    part.queries.of_clicks = True
+    return run._replace(train=part._replace(position=None, offset=offset), offsets=found)
+
+
+class PropensityDisplay:
+    """Picture of an estimate, in the form of scikit-learn's displays; needs Matplotlib.
+
+    How often each position is looked at, as a share of the first, with 95% intervals; and the curve of ``eta``.
+
+    Parameters
+    ----------
+    offsets : PositionOffsets
+        Result of :func:`position_offsets`, or ``position_offsets_`` of an estimator.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What :meth:`plot` drew on.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+    """
+
+    def __init__(self, offsets: PositionOffsets) -> None:
+        self.offsets = offsets
+
+    @classmethod
+    def from_offsets(cls, offsets: PositionOffsets, ax: Any = None) -> PropensityDisplay:
+        """Draw an estimate, and return the display."""
+        return cls(offsets).plot(ax)
+
+    def plot(self, ax: Any = None) -> PropensityDisplay:
+        """Draw on the axes ``ax``, by default on those of a new figure, and return the display."""
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots(layout="constrained")[1]
+        found = self.offsets
+        rank = 1 + np.arange(len(found.offsets))
+        shown = found.documents > 0
+        low, middle, high = (np.exp(found.log_propensities + z * found.errors)[shown] for z in (-1.96, 0.0, 1.96))
+        bars = {"fmt": "o", "ms": 4, "color": BLUE, "ecolor": "#BBBBBB", "label": "estimate, 95% interval"}
+        ax.errorbar(rank[shown], middle, [middle - low, high - middle], **bars)
+        ax.plot(rank, rank**-found.eta, color=BLUE, lw=1, label=f"rank$^{{-{found.eta:.2f}}}$")
+        ax.set(
+            xlabel="position, 1 is the top", ylabel="looked at, as a share of the first", ylim=(0, None), xscale="log"
+        )
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
