@@ -88,12 +88,14 @@ def estimated(run: Run, library: Library) -> PositionOffsets:
     part = run.train
     if part.position is None:
         raise LTRError("position= is missing")
-    warn_of_labels(part.queries.labels, "position")
     require(len(part.queries) > 1, "position= compares two halves of the queries, but there is one query")
     y = centred(-np.log1p(ranks_of(part.position)[0]), part.queries)
     spread = float(y @ y)
     expected = _expected(run, library, y) if spread else y
-    return estimate(part.queries, part.position, expected, 1.0 - float(np.sum((y - expected) ** 2)) / (spread or 1.0))
+    r2 = 1.0 - float(np.sum((y - expected) ** 2)) / (spread or 1.0)
+    found = estimate(part.queries, part.position, expected, r2)
+    warn_of_labels(part.queries.labels, "position")
+    return found
 
 
 def _expected(run: Run, library: Library, y: np.ndarray) -> np.ndarray:
