@@ -10,7 +10,8 @@ import pytest
 import xgboost as xgb
 from rankers import LIBRARIES
 
-from ltr_objectives import LTRError, get_metric, get_objective, libraries
+from ltr_objectives import LTRError, Objective, get_metric, get_objective, libraries
+from ltr_objectives.adapters._run import Run
 from ltr_objectives.candidates import labels_for, natives_for
 from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
 from ltr_objectives.objectives.typical import typical
@@ -49,6 +50,14 @@ def test_the_same_training_gives_the_same_numbers_and_the_seed_reaches_our_objec
     a, b = (ran(library, "yetirank", "map", budget=replace(TINY, threads=n)) for n in (1, 2))
     assert a.curve == b.curve
     assert a.curve != ran(library, "yetirank", "map", budget=replace(TINY, seed=7)).curve
+
+
+@everywhere
+@pytest.mark.parametrize("place", [(Run, "with_l2"), (Objective, "compute"), (Queries, "check_order")], ids=str)
+def test_a_bug_of_ours_is_no_error_of_the_user(library, place, monkeypatch):
+    monkeypatch.setattr(*place, lambda *_, **__: None + 1)
+    with pytest.raises(TypeError, match="NoneType"):
+        ran(library, "yetiloss", "map")
 
 
 BINARY = [("xgboost", "rank:map"), ("catboost", "YetiRank:mode=MAP"), ("catboost", "YetiRank:mode=MRR;top=5")]

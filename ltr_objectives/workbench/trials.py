@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from time import perf_counter
+from traceback import walk_tb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
+
+OURS = "ltr_objectives"
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,15 @@ def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Se
 
 @contextmanager
 def estimator(library: str) -> Iterator[Any]:
-    """Yield our estimator's class. The library prints to stderr, and its errors become LTRError."""
+    """Yield our estimator's class. The library prints to stderr, and its errors become LTRError, but not our bugs."""
     with redirect_stdout(sys.stderr):
         try:
             yield getattr(adapters, LIBRARIES[library].ranker)
-        except LTRError:
-            raise
         except (LIBRARIES[library].exception(), ValueError, TypeError) as said:
+            modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(said.__traceback__))
+            owners = [o for name in modules if (o := name.strip("_").partition(".")[0]) in (OURS, "sklearn", library)]
+            if isinstance(said, LTRError) or owners[-1] == OURS:
+                raise
             raise LTRError(f"{library}: {essence(str(said))}") from None
 
 
