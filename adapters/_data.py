@@ -14,8 +14,8 @@ try:
     from sklearn.utils import check_array, column_or_1d
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
     from sklearn.utils.validation import validate_data as validate_data
-except ModuleNotFoundError:
-    raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
+except ModuleNotFoundError as error:
+    raise ImportError(f"the rankers need scikit-learn: pip install scikit-learn ({error})") from None
 
 from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of

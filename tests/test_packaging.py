@@ -11,6 +11,7 @@ from loading import load, read_toml
 
 import ltr_objectives
 from ltr_objectives import adapters
+from ltr_objectives.libraries import LIBRARIES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -70,12 +71,27 @@ def test_every_public_name_is_there():
             module.nothing  # noqa: B018 - the look is the test
 
 
-@pytest.mark.parametrize(("library", "name"), [("lightgbm", "LGBMRanker"), ("xgboost", "XGBRanker")])
+RANKERS = [(name, facts.ranker) for name, facts in LIBRARIES.items()]
+
+
+@pytest.mark.parametrize(("library", "name"), RANKERS)
 def test_a_script_with_the_name_of_a_library_is_named(library, name, tmp_path):
     script = tmp_path / f"{library}.py"
     script.write_text(f"from ltr_objectives.adapters import {name}")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert f"ImportError: {name} cannot be imported, because {script}" in done.stderr
+
+
+@pytest.mark.parametrize(("library", "name"), [*RANKERS, ("sklearn", "LGBMRanker")])
+def test_the_error_of_a_library_that_cannot_be_imported_is_shown(library, name, tmp_path):
+    """As of python -OO, in which XGBoost and LightGBM miss their docstrings."""
+    (tmp_path / f"{library}.py").write_text("" if library == "sklearn" else "None.partition(' ')")
+    run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from ltr_objectives.adapters import {name}"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    reason = "'sklearn' is not a package" if library == "sklearn" else "no attribute 'partition'"
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError")
+    assert reason in last
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path):
