@@ -268,7 +268,8 @@ def unknown_objective(text: str, library: Library) -> str:
     elif own_metric(text):
         meant = f"; to train for this metric write 'yetiloss:{text}'"
     else:
-        meant = did_you_mean(text.partition(":")[0], [*Objective.named, *library.natives])
+        head, colon, settings = text.partition(":")
+        meant = did_you_mean(head, [*Objective.named, *library.natives], colon + settings)
     return f"objective={text!r} is neither ours, {OBJECTIVE_FORM}, nor one of {library.name}'s for rankers{meant}"
 
 
@@ -295,14 +296,15 @@ def _is_native(metric: Any, library: Library) -> bool:
     known = bool(re.fullmatch(library.metrics, metric))
     if own_metric(metric) and not (library.capitals and known):
         return False
-    require(known, unknown_metric(metric, library))
+    require(known and metric.lower() != "none", unknown_metric(metric, library))
     return True
 
 
 def unknown_metric(metric: str, library: Library) -> str:
     """The message for a metric that neither we nor the library have."""
     theirs = dir(library.load().metrics) if library.capitals else ("rmse", "mae", "auc", "logloss")
-    meant = did_you_mean(metric.partition("@")[0], [*metric_names(), *theirs])
+    name, options = re.findall(r"\A(\w*)((?:\(.*\))?(?:@\d+)?(?:\[\w+\])?)", metric)[0]
+    meant = did_you_mean(name, [*metric_names(), *theirs], options)
     meant = "; leave it out to evaluate what the objective optimises" if metric.lower() == "none" else meant
     return f"eval_metric={metric!r} is neither ours, {METRIC_FORM}, nor the library's{meant}"
 

@@ -39,13 +39,13 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}...{text[-1]}"
 
 
-def did_you_mean(value: object, known: Iterable[object]) -> str:
-    """The end of a message: which of ``known`` is nearest to ``value``, if any is near.
+def did_you_mean(value: object, known: Iterable[object], end: str = "") -> str:
+    """The end of a message: which of ``known`` is nearest to ``value``, if any is near; ``end`` followed ``value``.
 
     The names of one thing are a tuple, the usual one first; if it is near too, it is preferred.
 
-    >>> did_you_mean("ndgc", ["map", "ndcg"]), did_you_mean("eval_x", ["eval_y", "eval_X"])
-    ("; did you mean 'ndcg'?", "; did you mean 'eval_X'?")
+    >>> did_you_mean("ndgc", ["map", "ndcg"], "@10"), did_you_mean("eval_x", ["eval_y", "eval_X"])
+    ("; did you mean 'ndcg@10'?", "; did you mean 'eval_X'?")
     >>> did_you_mean("num_leafs", [("num_leaves", "num_leaf")])
     "; did you mean 'num_leaves'?"
     """
@@ -57,7 +57,7 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
     names = [name for thing in things for name in thing if isinstance(name, str) and name != value]
     close = [name for name in names if name.lower() == value.lower()] or get_close_matches(value, names)
     usual = [thing[0] for thing in things if close and close[0] in thing and thing[0] in close]
-    return f"; did you mean {[*usual, *close][0]!r}?" if close else ""
+    return f"; did you mean {[*usual, *close][0] + end!r}?" if close else ""
 
 
 def described(thing: object) -> str:
