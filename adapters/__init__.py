@@ -21,7 +21,8 @@ _MODULES = {
     "bagged": "_bags",
     "bounded": "_bounded",
     "tradeoff": "_tradeoff",
-    "TradeoffDisplay": "_tradeoff",
+    "ComparisonDisplay": "_displays",
+    "TradeoffDisplay": "_displays",
     "refit": "_refit",
     "position_offsets": "_position_offsets",
     "PropensityDisplay": "_position_offsets",
@@ -40,6 +41,8 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
     from ltr_objectives.adapters._dask import dask_evaluate as dask_evaluate
     from ltr_objectives.adapters._dask import dask_group as dask_group
+    from ltr_objectives.adapters._displays import ComparisonDisplay as ComparisonDisplay
+    from ltr_objectives.adapters._displays import TradeoffDisplay as TradeoffDisplay
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
@@ -48,7 +51,6 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._refit import refit as refit
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
-    from ltr_objectives.adapters._tradeoff import TradeoffDisplay as TradeoffDisplay
     from ltr_objectives.adapters._tradeoff import tradeoff as tradeoff
     from ltr_objectives.adapters._xgboost_callables import xgboost_metric as xgboost_metric
     from ltr_objectives.adapters._xgboost_callables import xgboost_objective as xgboost_objective

@@ -24,7 +24,6 @@ from ltr_objectives.registry import objective_for
 from ltr_objectives.statistics import interval
 
 LOSE = (0.005, 0.01, 0.02, 0.05)
-BLUE = "#0072B2"
 
 
 class Training(NamedTuple):
@@ -199,54 +198,3 @@ def compared(rankers: dict[str, Any], metrics: Sequence[Any], part: Part, n_thre
         for (name, each), a, b, on_front in zip(rankers.items(), *columns, front, strict=True)
     ]
     return Tradeoff((str(metrics[0]), str(metrics[1])), len(part.queries), lines, rankers)
-
-
-class TradeoffDisplay:
-    """Picture of a trade-off, in the form of scikit-learn's displays; needs Matplotlib.
-
-    Each training is a point: the changes of both metrics, with 95% intervals. Filled points are on the front.
-
-    Parameters
-    ----------
-    tradeoff : Tradeoff
-        Result of :func:`ltr_objectives.adapters.tradeoff`.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        What :meth:`plot` drew on.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
-    """
-
-    def __init__(self, tradeoff: Tradeoff) -> None:
-        self.tradeoff = tradeoff
-
-    @classmethod
-    def from_tradeoff(cls, tradeoff: Tradeoff, ax: Any = None) -> TradeoffDisplay:
-        """Draw a trade-off, and return the display."""
-        return cls(tradeoff).plot(ax)
-
-    def plot(self, ax: Any = None) -> TradeoffDisplay:
-        """Draw on the axes ``ax``, by default on those of a new figure, and return the display."""
-        if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.subplots(layout="constrained")[1]
-        lines = sorted(self.tradeoff.lines, key=lambda line: line.first)
-        front = [(100 * x.first_change, 100 * x.second_change) for x in lines if x.on_front]
-        ax.axvline(0, color="#DDDDDD", lw=1)
-        ax.plot(*zip(*front, strict=True), color=BLUE, lw=1)
-        for line in lines:
-            x, x_low, x_high, y, y_low, y_high = (100 * value for value in (*line[2:5], *line[6:9]))
-            ax.errorbar(
-                x, y, [[y - y_low], [y_high - y]], [[x - x_low], [x_high - x]], fmt="o", color=BLUE,
-                mfc=BLUE if line.on_front else "white", ecolor="#BBBBBB", lw=0.8,
-            )  # fmt: skip
-            look = {"rotation": 30, "rotation_mode": "anchor", "fontsize": 8}  # level texts of neighbours overlap
-            ax.annotate(line.training, (x, y), (5, 5), textcoords="offset points", **look)
-        first, second = self.tradeoff.metrics
-        ax.set(xlabel=f"change of {first}, %", ylabel=f"change of {second}, %")
-        ax.margins(0.12)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

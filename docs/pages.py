@@ -89,7 +89,15 @@ TASKS = {  # names of the reference, by what they are used for
         *("bounded", "dask_group", "dask_evaluate", "torch_loss", "cross_encoder_loss"),
     ),
     "Evaluate and compare": (
-        *("evaluate", "compare_scores", "evaluate_items", "evaluate_exposure", "to_run", "to_qrels"),
+        *(
+            "evaluate",
+            "compare_scores",
+            "ComparisonDisplay",
+            "evaluate_items",
+            "evaluate_exposure",
+            "to_run",
+            "to_qrels",
+        ),
         *("report", "Report"),
     ),
     "Read data": (

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -140,7 +141,8 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
     """In each fold, by the first metric, and so for the values of all metrics."""
     native = PAIR[library]
     asked = ["--library", library, "--objectives", f"{native},yetirank", "--metric", "map,mrr"]
-    found = compare(*asked, "--out", "table.csv")
+    found = compare(*asked, "--out", "table.csv", "--picture", "differences.svg")
+    assert Path("differences.svg").stat().st_size > 10_000
     values, defaults = {"map": [], "mrr": []}, 0
     for split in cross_validation(DATA, 3, 0):
         planned = trials(library, native, [BUDGET])

@@ -12,7 +12,7 @@ from rankers import LIBRARIES, ranker_class
 from two_goals import BOTH, EVAL, LABELS, MONEY, NDCG, TRAIN, VALI, revenue
 
 from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate
-from ltr_objectives.adapters import TradeoffDisplay, tradeoff
+from ltr_objectives.adapters import ComparisonDisplay, TradeoffDisplay, tradeoff
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 DATA = {"X": TRAIN.X, "y": TRAIN.y, "qid": TRAIN.qid, **LABELS, **EVAL}
@@ -151,6 +151,25 @@ def test_the_picture_has_a_point_for_each_line_and_the_front():
     again = TradeoffDisplay(found).plot()
     assert again.figure_ is not shown.figure_
     pyplot.close("all")
+
+
+def test_the_picture_of_comparisons_has_each_difference_with_its_interval():
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    rng = np.random.default_rng(0)
+    scores = VALI.y + rng.normal(size=(2, len(VALI.y))) * [[1.0], [3.0]]
+    found = {name: compare_scores(name, *scores, VALI.y, qid=VALI.qid) for name in ("map", NDCG)}
+    shown = ComparisonDisplay.from_comparisons(found, ("new", "old"))
+    assert [text.get_text() for text in shown.ax_.get_yticklabels()] == [*found]
+    ends = [container[2][0].get_segments()[0][:, 0] for container in shown.ax_.containers]
+    np.testing.assert_allclose(ends, [(c.low, c.high) for c in found.values()])
+    text = shown.ax_.get_xlabel()
+    assert text.index("old") < text.index("new")  # whose side is the right one
+    assert ComparisonDisplay(found).plot(shown.ax_).figure_ is shown.figure_
+    pyplot.close("all")
+    with pytest.raises(LTRError, match="comparisons"):
+        ComparisonDisplay({})
 
 
 def test_matplotlib_is_loaded_when_a_picture_is_drawn():

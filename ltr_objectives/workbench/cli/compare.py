@@ -19,8 +19,9 @@ from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
+from ltr_objectives.statistics import Comparison
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import read_data, save_model, writable
+from ltr_objectives.workbench.cli.files import canvas, read_data, save_figure, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.contest import Line, best_trial, compete, print_table, table_of, values_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
@@ -65,6 +66,7 @@ def compare(
     threads: options.Threads = 0,
     seed: Annotated[int, Option(metavar="N", min=0, help="Of folds and trainings.")] = 0,
     save_best: Annotated[Path | None, Option(metavar="MODEL", help="Train the best on all queries.", **QUIET)] = None,
+    picture: options.Picture = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **QUIET)] = None,
     per_query: Annotated[Path | None, Option(metavar="FILE", help="Values of each query as .csv.", **QUIET)] = None,
     own: options.Own = None,
@@ -81,6 +83,7 @@ def compare(
     for option, path in (("out", out), ("per-query", per_query)):
         if path is not None:
             writable(path, (".csv",), "tables", data, option=option)
+    figure = canvas(picture, data)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), folds_by)
     budget = Budget(
         trees, learning_rate, leaves, patience, threads=threads or available_threads(), seed=seed,
@@ -112,6 +115,9 @@ def compare(
     if per_query is not None:
         ids = whole.qid[np.cumsum(whole.group) - whole.group]
         write_csv(values_of(found, [ids[split.test] for split in splits]), per_query)
+    if picture is not None:
+        _draw(lines, figure)
+        save_figure(figure, picture)
     if save_best is not None:  # after the table, which a failure would lose
         with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
             save_model(train(best, whole, None, metrics[:1])[0], save_best)
@@ -150,6 +156,25 @@ def _show(
     print_table(screen, lines, metrics, title, notes, reference)
     for name, why in left_out.items():
         echo(f"note: {name} is left out: {why}", err=True)
+
+
+def _draw(lines: Sequence[Line], figure: Any) -> None:
+    """Draw the differences in each metric from the reference of the library, by library and metric."""
+    from ltr_objectives.adapters import ComparisonDisplay  # which knows all libraries
+
+    parts: dict[tuple[str, str], dict[str, Comparison]] = {}  # by title and reference
+    for x in lines:
+        if x["reference"]:
+            reach = 1.96 * x["difference_se"]
+            mean, d = x["mean"], x["difference"]
+            found = Comparison(mean, mean - d, d, d - reach, d + reach, x["p"], x["queries"])
+            parts.setdefault((f"{x['library']}: {x['metric']}", x["reference"]), {})[x["objective"]] = found
+    heights = [len(rows) + 1 for rows in parts.values()]
+    figure.set_size_inches(7, 0.6 + 0.35 * sum(heights))
+    axes = figure.subplots(len(parts), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for ax, ((title, reference), rows) in zip(axes, parts.items(), strict=True):
+        ComparisonDisplay.from_comparisons(rows, ("this objective", reference), ax)
+        ax.set_title(title, loc="left")
 
 
 def _libraries(given: options.Names) -> list[str]:

@@ -145,3 +145,19 @@ def save_model(ranker: Any, out: Path) -> None:
         except Exception as error:
             message = f"{out} could not be written whole, perhaps the disk is full; nothing has changed"
             raise OSError(f"{message}: {error}") from None
+
+
+def canvas(picture: Path | None, *data: Path) -> Any:
+    """Return an empty figure for the picture, if its file can be written; raise without Matplotlib."""
+    if picture is None:
+        return None
+    writable(picture, (".png", ".svg", ".pdf"), "pictures", *data, option="picture")
+    from matplotlib.figure import Figure
+
+    return Figure((7, 5), layout="constrained")
+
+
+def save_figure(figure: Any, picture: Path) -> None:
+    """Write the picture; the file appears only when it is complete."""
+    with replacing(picture) as new:
+        figure.savefig(new, dpi=130)

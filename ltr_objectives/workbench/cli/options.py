@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option, echo
@@ -31,6 +32,7 @@ Categorical = Annotated[Names, Option(metavar="COLUMNS", help="Features that are
 Param = Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A parameter of the library; repeatable.")]
 LearningRate = Annotated[float, Option(metavar="RATE", min=1e-6)]
 Trees = Annotated[int, Option(metavar="N", min=1, help="At most this many.")]
+Picture = Annotated[Path | None, Option(metavar="FILE", help="As .png, .svg or .pdf.", **QUIET)]
 Patience = Annotated[int, Option(metavar="N", min=1, help="Trees without a better validation value.")]
 Threads = Annotated[
     int, Option(metavar="N", min=0, callback=lambda n: min(n, available_threads()), help="0: all processors.")

@@ -8,12 +8,11 @@ from rich.console import Console
 from typer import Option
 
 from ltr_objectives import adapters
-from ltr_objectives._files import replacing
 from ltr_objectives.checks import check_choice
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.statistics import BETTER, SAME, WORSE
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import read_parts, writable
+from ltr_objectives.workbench.cli.files import canvas, read_parts, save_figure, writable
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.tables import Columns, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import marked, show, terminal
@@ -45,7 +44,7 @@ def tradeoff(
     patience: options.Patience = 50,
     threads: options.Threads = 0,
     param: options.Param = None,
-    picture: Annotated[Path | None, Option(metavar="FILE", help="As .png, .svg or .pdf.", **options.QUIET)] = None,
+    picture: options.Picture = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **options.QUIET)] = None,
     own: options.Own = None,
     as_json: options.AsJson = False,
@@ -58,9 +57,7 @@ def tradeoff(
     metrics = options.read_metrics(metric)
     if out is not None:
         writable(out, (".csv",), "tables", train, vali)
-    if picture is not None:
-        writable(picture, (".png", ".svg", ".pdf"), "pictures", train, vali, option="picture")
-        from matplotlib.figure import Figure  # raises before the trainings
+    figure = canvas(picture, train, vali)
     goals = list(dict.fromkeys(goal for each in metrics for goal in each.goals))
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), goals=goals)
     parts = read_parts({"train": train, "vali": vali}, columns)
@@ -77,9 +74,8 @@ def tradeoff(
             eval_labels=[valid.labels],
         )  # fmt: skip
     if picture is not None:
-        shown = adapters.TradeoffDisplay.from_tradeoff(found, Figure((7, 5), layout="constrained").subplots())
-        with replacing(picture) as new:
-            shown.figure_.savefig(new, dpi=130)
+        adapters.TradeoffDisplay.from_tradeoff(found, figure.subplots())
+        save_figure(figure, picture)
     if out is not None:
         write_csv(pd.DataFrame(found.lines), out)
     if as_json:
