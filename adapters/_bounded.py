@@ -29,7 +29,7 @@ from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.bounded import Bounded
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.queries import Queries, by_goal
+from ltr_objectives.queries import Queries, by_goal, to_numpy
 from ltr_objectives.registry import objective_for
 
 Made = tuple[Bounded, Kept]
@@ -107,7 +107,7 @@ class BoundedMetric(MetricCallable):
     def means(self, queries: Queries, scores: Any, params: Any) -> list[tuple[Metric, float]]:
         booster = calls_of(self.library).booster
         _, kept = self.shared.of(queries if booster is None else booster)
-        s, n_threads = np.reshape(scores, -1), self.library.n_threads(params, self.n_threads)
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         return [(kept, kept.value(queries, s, n_threads, self._follow))]
 
 

@@ -162,7 +162,7 @@ class ObjectiveCallable(OfLibrary):
             refuse_unread(self.library, params or {})
             warn_if_long(self.objective, queries)
             warn_if_goals_agree(self.objective, queries, n_threads)
-        s = queries.check_scores(np.reshape(scores, -1), n_threads)
+        s = queries.check_scores(to_numpy(scores, "scores").reshape(-1), n_threads)
         iteration = run.iteration(s, queries, n_threads, new_tree) if self.objective.facts.random else 0
         grad, hess = self.objective.compute(
             queries, s, iteration=iteration, n_threads=n_threads, dtype=self.library.dtype
@@ -249,7 +249,7 @@ class MetricCallable(OfLibrary):
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""
-        s, n_threads = np.reshape(scores, -1), self.library.n_threads(params, self.n_threads)
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         where = f"a data set with {len(queries)} queries"
         key = "equal orders", self.metrics
         queries.once(key, lambda: warn_of_equal_orders(self.metrics, queries, where, n_threads))

@@ -24,7 +24,7 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import seeded, start
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.position_bias import PositionOffsets
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import metric_names, objective_for
 
 Array = ArrayLike | None
@@ -142,7 +142,7 @@ class Run(NamedTuple):
 
         def values(scores: Any, data: Any) -> list[tuple[str, float]]:
             queries = next(queries for each, queries in known if each is data)
-            s = np.reshape(scores, -1)
+            s = to_numpy(scores, "scores").reshape(-1)
             return [(str(m), m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
 
         return values
