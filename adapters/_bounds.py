@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_positive
 from ltr_objectives.errors import require, shown, warn
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.text import WeightedSum, get_metric, get_metrics
+from ltr_objectives.metrics.sums import WeightedSum
+from ltr_objectives.metrics.text import get_metric, get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.bounded import START, Bounded, Multipliers, flat
 from ltr_objectives.queries import Queries
@@ -41,7 +42,7 @@ class Kept(WeightedSum):
 
     def value(self, queries: Queries, scores: ArrayLike, n_threads: int | None, follow: bool) -> float:
         """Return the mean; with ``follow`` it ends a round."""
-        first, *bounded = (part.mean(queries, scores, n_threads=n_threads) for part in self.parts)
+        first, *bounded = (part.mean(queries, scores, n_threads=n_threads) for _, part in self.parts)
         if follow:
             self.multipliers.follow(bounded)
         missing = float(self.multipliers.missing(bounded).max())
@@ -49,7 +50,7 @@ class Kept(WeightedSum):
 
     def by_metric(self, values: Any) -> dict[str, Any]:
         """Return what belongs to each bound, by its metric."""
-        return {str(metric): each for metric, each in zip(self.parts[1:], values, strict=True)}
+        return {str(metric): each for (_, metric), each in zip(self.parts[1:], values, strict=True)}
 
 
 def read_bounds(
@@ -82,7 +83,7 @@ def read_bounds(
     weights = [1.0, *(START for _ in least)]
     return (
         Bounded(parts, weights, labels=goals, multipliers=multipliers),
-        Kept(parts=(first, *metrics), queries=evals, multipliers=multipliers),
+        Kept(parts=tuple((1.0, metric) for metric in (first, *metrics)), queries=evals, multipliers=multipliers),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import refuse_goals
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.text import WeightedSum, get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
 
 
@@ -73,13 +73,15 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
 
     chosen = get_metric(metric)
     refuse_goals([chosen])
-    if isinstance(chosen, WeightedSum):
-        return float(chosen.of_parts(lambda part: dask_evaluate(part, scores, y, qid, weight)))
     dask_group(qid)
     columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
-    values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])
-    weights = np.concatenate([w for _, w in values])
-    return chosen.average(*chosen.sums(np.concatenate([v for v, _ in values]), weights))
+
+    def mean(part: Metric) -> float:
+        values = dask.compute(*[dask.delayed(_values)(part, *row) for row in zip(*columns, strict=True)])
+        weights = np.concatenate([w for _, w in values])
+        return part.average(*part.sums(np.concatenate([v for v, _ in values]), weights))
+
+    return float(chosen.of_parts(mean))
 
 
 def _refuse_cut(partitions: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:

@@ -223,7 +223,7 @@ def with_bounds(run: Run, given: Mapping[str, Any]) -> Run:
         given["bounds"], first, run.objective, given.get("convention"), run.train.queries, evals
     )
     known = {str(metric) for metric in run.metrics}
-    more = [metric for metric in kept.parts if str(metric) not in known]
+    more = [metric for _, metric in kept.parts if str(metric) not in known]
     return run._replace(objective=objective, metrics=(kept, *run.metrics, *more), patience=run.patience or ALL_ROUNDS)
 
 

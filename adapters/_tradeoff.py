@@ -17,7 +17,7 @@ from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_list, check_positive
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.text import WeightedSum
+from ltr_objectives.metrics.sums import WeightedSum
 from ltr_objectives.objectives.bounded import flat
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.registry import objective_for
@@ -169,11 +169,8 @@ def tradeoff(
 
 def sum_of(weights: Mapping[Metric, float]) -> WeightedSum:
     """Return the sum of metrics, which may be sums themselves."""
-    parts: list[tuple[Metric, float]] = []
-    for metric, weight in weights.items():
-        own = zip(metric.parts, metric.weights, strict=True) if isinstance(metric, WeightedSum) else [(metric, 1.0)]
-        parts += [(part, weight * factor) for part, factor in own]
-    return WeightedSum(parts=tuple(part for part, _ in parts), weights=tuple(weight for _, weight in parts))
+    parts = [(weight * factor, part) for metric, weight in weights.items() for factor, part in metric.parts]
+    return WeightedSum(parts=tuple(parts))
 
 
 def scores_of(ranker: Any, part: Part) -> np.ndarray:

@@ -15,7 +15,7 @@ from ltr_objectives.adapters._xgboost import LIBRARY, learner_of, metrics_of, re
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.metrics.text import WeightedSum, get_metrics
+from ltr_objectives.metrics.text import get_metrics
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import to_numpy
@@ -65,7 +65,7 @@ class XGBoostMetric(MetricCallable):
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         params = _params(self._memo, calls_of(LIBRARY))
-        parts = [part for m in self.metrics for part in (m.parts if isinstance(m, WeightedSum) else (m,))]
+        parts = [part for m in self.metrics for _, part in m.parts]
 
         def sums() -> np.ndarray:
             """For each part the weighted sum over queries, and the sum of the weights."""
@@ -82,7 +82,7 @@ class XGBoostMetric(MetricCallable):
             here = _agreed(sums, predictions, np.zeros((len(parts), 2)))
             total = collective.allreduce(here, collective.Op.SUM).reshape(here.shape)
             mean = {m: m.average(*pair) for m, pair in zip(parts, total.tolist(), strict=True)}.__getitem__
-            found = [(m, m.of_parts(mean) if isinstance(m, WeightedSum) else mean(m)) for m in self.metrics]
+            found = [(m, m.of_parts(mean)) for m in self.metrics]
         return [_as_xgboost(m, mean) for m, mean in found]
 
 

@@ -9,7 +9,6 @@ from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.gains import LARGEST_GRADE
-from ltr_objectives.metrics.text import WeightedSum
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical
@@ -32,7 +31,7 @@ def ours_for(metric: Metric, queries: Queries | None = None) -> dict[str, Object
     >>> list(ours_for(get_metric("ndcg@10[liked]")))
     ['yetiloss:ndcg[liked]', 'yetiloss[liked]', 'yetiloss:gap[liked]', 'lambdamart[liked]', 'queryrmse[liked]']
     """
-    if isinstance(metric, WeightedSum) or metric.goal is not None:
+    if len(metric.parts) > 1 or metric.goal is not None:
         others = [_always(label, queries) for label in OTHERS]
         sums = [objective_for(metric, queries), *(for_parts(metric, make) for make in (_itself, *others))]
         return {str(each): each for each in dict.fromkeys(sums)}

@@ -13,8 +13,7 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.metrics.equal_orders import warn_if_all_relevant
-from ltr_objectives.metrics.only_evaluated import any_metric
-from ltr_objectives.metrics.text import WeightedSum, get_metrics
+from ltr_objectives.metrics.text import any_metric, distinct
 from ltr_objectives.queries import Labels, Queries, check_rows, read_labels, vector
 
 Unjudged = Literal["refuse", "drop"]
@@ -101,7 +100,7 @@ def evaluate(
     """
     check_choice("unjudged", unjudged, ("refuse", "drop"))
     several: Any = metric if isinstance(metric, list | tuple) else [metric]
-    chosen = get_metrics(several, convention, any_metric)
+    chosen = distinct(any_metric(each, convention) for each in several)
     judged: dict[str | None, np.ndarray] = {}
     given, drop = labels, unjudged == "drop"
     if drop or retrieved is not None:
@@ -128,8 +127,6 @@ def evaluate(
         return own._condensed(kept_of(goal))[0] if judged else own
 
     def value(m: Metric) -> Any:
-        if isinstance(m, WeightedSum):
-            return m.of_parts(value, judged_of)
         if not judged:
             return (m.values if per_query else m.mean)(queries, s, n_threads=n_threads)
         kept = kept_of(m.goal)
@@ -145,7 +142,7 @@ def evaluate(
 
     if not judged:
         warn_if_all_relevant(chosen, queries, "these labels", n_threads)
-    results = {str(m): value(m) for m in chosen}
+    results = {str(m): m.of_parts(value, judged_of) for m in chosen}
     return results if isinstance(metric, list | tuple) else results[str(chosen[0])]
 
 

@@ -36,34 +36,19 @@ OBJECTIVE_FORM = (
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 
 
-def split_sum(text: str) -> list[str]:
-    """Return the parts of a sum; one without a +."""
-    return PLUS.split(text)
+def split_sum(text: str, plus: re.Pattern[str] = PLUS) -> list[tuple[Any, str, str | None]]:
+    """Return the weight, the text and the goal of each part of a sum; the weight is None if none is written.
 
-
-def is_one(text: str) -> bool:
-    """Return True for the text of one objective, without a sum and a goal."""
-    return bool(text) and len(split_sum(text)) == 1 and split_goal(text)[1] is None
-
-
-def split_metrics(text: str) -> list[tuple[Any, str]]:
-    """Return the weight and the text of each metric of a sum; of one metric without weight ``None`` and the text.
-
-    >>> split_metrics("ndcg@10 + 0.3*map[liked]")
-    [(None, 'ndcg@10'), (0.3, 'map[liked]')]
+    >>> split_sum("yetiloss:ndcg@10 + .3 * yetiloss:mrr[liked]")
+    [(None, 'yetiloss:ndcg@10', None), (0.3, 'yetiloss:mrr', 'liked')]
     """
-    return [(weight, part.strip()) for weight, part in map(split_weight, METRIC_PLUS.split(text))]
+    return [_split_part(part.strip()) for part in plus.split(text)]
 
 
-def split_weight(part: str) -> tuple[Any, str]:
-    """Return the weight of a part, None if it has none, and the objective.
-
-    >>> split_weight(" .3 * yetiloss:mrr")
-    (0.3, 'yetiloss:mrr')
-    """
-    match = PART.fullmatch(part.strip())
-    weight, objective = (None, part) if match is None else match.groups()
-    return None if weight is None else literal(weight.lower()), objective
+def _split_part(part: str) -> tuple[Any, str, str | None]:
+    match = PART.fullmatch(part)
+    weight, plain = (None, part) if match is None else match.groups()
+    return None if weight is None else literal(weight.lower()), *split_goal(plain)
 
 
 def split_metric(text: str) -> tuple[str, str, int | None] | None:
@@ -127,13 +112,7 @@ def split_list(text: str) -> list[str]:
 
 def split_objective(text: str) -> tuple[str, str]:
     """Return the name of an objective without goal, and its settings."""
-    weight, objective = split_weight(text.lower())
-    require(
-        weight is None,
-        f"{shown(text)} is not a sum, and only parts of a sum have weights: leave out the weight, or add a part, "
-        "as in '2*yetiloss:map+0.3*yetiloss:ndcg@10'",
-    )
-    name, _, settings = objective.partition(":")
+    name, _, settings = text.lower().partition(":")
     form = f"objective {shown(text)} is not of the form name:metric;parameter=value, {OBJECTIVE_FORM}"
     require(not re.search(r"[-*/@,;=]", name.partition("(")[0]), form)
     return name, settings
@@ -160,7 +139,7 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
             "between them, those of metrics commas, as in 'lambdamart:ndcg(gain_type=linear,empty=skip)@10;sigma=2'",
         )
         if key not in known:
-            there = f"there are {', '.join(known)}{did_you_mean(key, known)}"
+            there = f"there are {', '.join(known) or 'none'}{did_you_mean(key, known)}"
             raise LTRError(f"{name} has no parameter {shown(key)}; {there}")
         require(key not in found, f"{key} is given twice in {shown(whole)}")
         found[key] = literal(value)

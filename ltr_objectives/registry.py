@@ -7,7 +7,7 @@ import numpy as np
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.binary import Binary, RPrecision
-from ltr_objectives.metrics.text import WeightedSum, get_metric
+from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture, on_goal
 from ltr_objectives.objectives.yetiloss import YetiLoss
@@ -36,7 +36,7 @@ def metric_names() -> tuple[str, ...]:
     >>> "ndcg" in metric_names()
     True
     """
-    return tuple(sorted(Metric.named))
+    return tuple(sorted(name for name, cls in Metric.named.items() if not cls.lower_is_better))
 
 
 def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objective:
@@ -85,12 +85,11 @@ def for_parts(metric: Metric, make: Maker) -> Objective:
     The objectives for a part share its weight. Equal objectives are one part of the result, because each part takes the
     time of a training.
     """
-    parts, weights = (metric.parts, metric.weights) if isinstance(metric, WeightedSum) else ((metric,), (1.0,))
     found: dict[tuple[Objective, str | None], float] = {}
-    for part, weight in zip(parts, weights, strict=True):
+    for weight, part in metric.parts:
         for objective in (made := make(part._with(goal=None), part.goal)):
             key = objective, part.goal
-            found[key] = found.get(key, 0.0) + weight / (len(made) if len(parts) > 1 else 1)
+            found[key] = found.get(key, 0.0) + weight / (len(made) if len(metric.parts) > 1 else 1)
     objectives, goals = zip(*found, strict=True)
     return on_goal(objectives[0], goals[0]) if len(found) == 1 else Mixture(objectives, [*found.values()], labels=goals)
 

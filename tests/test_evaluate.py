@@ -16,11 +16,10 @@ from ltr_objectives import (
     evaluate,
     evaluate_exposure,
     get_metric,
-    metric_names,
     objective_for,
     objective_names,
 )
-from ltr_objectives.metrics.only_evaluated import POWERS, any_metric
+from ltr_objectives.metrics.text import any_metric
 
 RNG = np.random.default_rng(0)
 X, Y, QID = ranking(0)
@@ -51,9 +50,9 @@ def test_errors_by_row_are_those_of_scikit_learn(name):
     assert np.isnan(some).tolist() == [True] + [False] * (len(SIZES) - 1)
 
 
-@pytest.mark.parametrize("name", [*POWERS, *metric_names()])
+@pytest.mark.parametrize("name", Metric.named)
 def test_a_mean_without_any_weight_is_refused(name):
-    some = f"{name}@3" if name in Metric.named and Metric.named[name].cutoff == "required" else name
+    some = f"{name}@3" if Metric.named[name].cutoff == "required" else name
     with pytest.raises(LTRError, match="weight"):
         evaluate(some, SCORES, np.minimum(Y, 1), SIZES, np.zeros(len(Y)))
 

@@ -25,7 +25,8 @@ from ltr_objectives import (
     objective_names,
 )
 from ltr_objectives.metrics.binary import Binary
-from ltr_objectives.metrics.text import WeightedSum, get_metrics
+from ltr_objectives.metrics.sums import WeightedSum
+from ltr_objectives.metrics.text import get_metrics
 
 
 @pytest.mark.parametrize("name", objective_names())
@@ -186,7 +187,7 @@ def test_amounts_change_no_gradient_of_a_metric_that_asks_which_documents_are_re
         queries = Queries(labels, SIZES)
         gradients.append(objective_for(wanted, queries).compute(queries, scores))
         sold = Queries({"other": relevant, "sold": labels}, SIZES)
-        mixed = WeightedSum(parts=(NDCG(), wanted._with(goal="sold")), weights=(1.0, 0.5))
+        mixed = WeightedSum(parts=((1.0, NDCG()), (0.5, wanted._with(goal="sold"))))
         gradients[-1] += objective_for(mixed, sold).compute(sold, scores)
     for found in gradients:
         np.testing.assert_allclose(found, gradients[0], rtol=1e-9, atol=1e-12)
@@ -214,7 +215,7 @@ def test_a_query_counts_by_its_amount_if_the_metric_is_not_normalised_by_query(m
     queries = Queries({"other": labels, "sold": labels}, [4, 4])
     asked = fourfold if of == "alone" else fourfold._with(goal="sold")
     if of == "sum":
-        asked = WeightedSum(parts=(fourfold, asked), weights=(1.0, 0.5))
+        asked = WeightedSum(parts=((1.0, fourfold), (0.5, asked)))
     grad, hess = objective_for(asked, queries).without_noise().compute(queries, scores)
     assert grad.any()
     for found in (grad, hess):
@@ -235,7 +236,7 @@ def test_weights_of_a_sum_are_written_as_options_are(read, part, given, written)
 def test_a_metric_without_a_maximum_counts_in_a_sum_as_a_share_of_its_best_value(metric, rng):
     scores, relevance, sold = rng.normal(size=60), rng.integers(0, 4, 60).astype(float), rng.integers(0, 4, 60) * 1.0
     sizes, weight = np.full(6, 10), rng.uniform(0.5, 2, 6)
-    mixed = WeightedSum(parts=(NDCG(), metric._with(goal="sold")), weights=(1.0, 0.5))
+    mixed = WeightedSum(parts=((1.0, NDCG()), (0.5, metric._with(goal="sold"))))
 
     def expected(rows, sizes, weight):
         own, best = (evaluate(metric, s, sold[rows], sizes, weight) for s in (scores[rows], metric.gain(sold)[rows]))
@@ -257,7 +258,7 @@ def test_the_objective_for_a_sum_is_the_sum_of_those_for_its_parts():
     for text in ("auc + 0.3*map(threshold=3)[sold]", "2*spearman + auc[sold] + rbp", "rprec[sold] + 0.5*auc[sold]"):
         metric = get_metric(text)
         expected: dict[tuple[Objective, str | None], float] = {}
-        for part, weight in zip(metric.parts, metric.weights, strict=True):
+        for weight, part in metric.parts:
             of = objective_for(part._with(goal=None))
             of = of.parts if isinstance(of, Mixture) else (of,)
             expected |= {(each, part.goal): weight / len(of) for each in of}

@@ -85,6 +85,7 @@ class Metric(Options, abc.ABC):
     LINEAR, CASCADE, AVERAGE = LEARNED
     kind: ClassVar[int]
     maximum: ClassVar[float | None] = 1.0
+    lower_is_better: ClassVar[bool] = False  # such metrics are only evaluated
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}  # by library, the options that are not the defaults
     cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
     _beyond_limit: ClassVar[str] = "map the labels first"  # what to do with labels above label_limit
@@ -106,6 +107,15 @@ class Metric(Options, abc.ABC):
     def goals(self) -> tuple[str, ...]:
         """The goals whose labels the metric reads."""
         return () if self.goal is None else (self.goal,)
+
+    @property
+    def parts(self) -> tuple[tuple[float, "Metric"], ...]:
+        """The weights and metrics of a sum; the metric itself if it is none."""
+        return ((1.0, self),)
+
+    def of_parts(self, value: Callable[["Metric"], Any], of: Callable[[str | None], Queries] | None = None) -> Any:
+        """Return the ``value`` of the metric; of a sum, of its parts in their units on queries ``of`` their goals."""
+        return value(self)
 
     @property
     def _of_empty(self) -> float:

@@ -36,4 +36,4 @@ def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str
 
 def _parts(metrics: Iterable[Metric]) -> list[Metric]:
     """Return each metric once; of a sum its parts."""
-    return [*dict.fromkeys(part for metric in metrics for part in getattr(metric, "parts", (metric,)))]
+    return [*dict.fromkeys(part for metric in metrics for _, part in metric.parts)]

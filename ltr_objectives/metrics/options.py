@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import MISSING, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from ltr_objectives.errors import require, shown
 from ltr_objectives.extensible import Extensible
 from ltr_objectives.goals import with_goal
 from ltr_objectives.language import metric_text
-
-M = TypeVar("M", bound="Options")
 
 
 class Options(Extensible):
@@ -41,7 +39,7 @@ class Options(Extensible):
         """Return the names of the parameters that stand in brackets."""
         return tuple(name for name in cls.parameters() if name not in ("k", "goal"))
 
-    def with_convention(self: M, library: str) -> M:
+    def with_convention(self, library: str) -> Self:
         """Return this metric with the conventions of a library, except for the options that were written."""
         there = f"conventions of {self.name}: {', '.join(sorted(self.conventions)) or 'none'}"
         known = isinstance(library, str) and library in self.conventions
@@ -50,6 +48,6 @@ class Options(Extensible):
         usual = {f.name: f.default for f in fields(self) if f.name not in kept and f.default is not MISSING}
         return self._with(**{name: self.conventions[library].get(name, value) for name, value in usual.items()})
 
-    def _with(self: M, **values: Any) -> M:
+    def _with(self, **values: Any) -> Self:
         """Return a copy with other values of goal or conventions, which do not count as written."""
         return replace(self, **{"_written": self._written, **values})

@@ -1,7 +1,6 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -21,8 +20,8 @@ from ltr_objectives.checks import (
     one_of,
     optional,
 )
-from ltr_objectives.errors import LTRError, require, shown
-from ltr_objectives.extensible import Extensible, Named, find_class
+from ltr_objectives.errors import require, shown
+from ltr_objectives.extensible import Extensible, Named
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.metrics.gains import read_gain
@@ -82,17 +81,10 @@ class Objective(Extensible, abc.ABC):
 
         ``get_objective`` cannot read the text if the metric is a class of your own.
         """
-        text = self._text()
-        with suppress(LTRError):  # of a metric or part that has no name in text
-            text = text if self._read(text) == self else ""
-        return text or repr(self)
-
-    def _read(self, text: str) -> "Objective | None":
-        """Return the objective of a text that :meth:`_text` returned; None without one."""
-        return read_objective(text) if language.is_one(text) else None
+        return self._text() or repr(self)
 
     def _text(self) -> str:
-        """Return the name and the parameters that differ from their defaults."""
+        """Return the name and the parameters that differ from their defaults; "" without a name in text."""
         if self.named.get(self.name) is not type(self):
             return ""
         preset = {"preset": value} if (value := getattr(self, "preset", None)) else {}
@@ -247,16 +239,3 @@ def read_queries(objective: Objective, labels: Labels, group: ArrayLike | None, 
     queries, read = Queries(labels, group, **given), objective.facts.goals
     check_read((goal for goal, y in queries.goals.items() if y is not queries.labels), read, objective.name)
     return queries
-
-
-def read_objective(text: str) -> Objective:
-    """Return the objective of a text without + and goal."""
-    name, settings = language.split_objective(text.strip())
-    start, bracket, inside = name.partition("(")
-    require(
-        not bracket or start not in Objective.named,
-        f"{shown(text)}: the parameters of an objective follow a colon; write "
-        f"'{start}:{';'.join(language.split_list(inside.removesuffix(')')))}'",
-    )
-    found = find_class(Objective.named, name, "objective")
-    return found(**language.read_settings(settings, name, found.parameters()))

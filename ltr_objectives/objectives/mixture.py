@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives import language
 from ltr_objectives.checks import check_list, check_weights
 from ltr_objectives.errors import LTRError, described, require
-from ltr_objectives.goals import check_goal, split_goal, with_goal
-from ltr_objectives.objectives.base import Facts, Objective, read_objective
+from ltr_objectives.goals import check_goal, with_goal
+from ltr_objectives.language import weight_text
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.composite import Composite, Member
+from ltr_objectives.objectives.text import read_parts
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Labels, Queries, by_goal
 
@@ -87,12 +88,11 @@ class Mixture(Composite):
             object.__setattr__(self, name, value)
 
     def _text(self) -> str:
-        parts = [(language.weight_text(part.factor), part.objective, part.goal) for part in self.members]
-        # not str, which would read the text of each part, and __str__ reads that of the sum
-        return "+".join(weight + with_goal(part._text() or repr(part), goal) for weight, part, goal in parts)
-
-    def _read(self, text: str) -> Objective:
-        return get_objective(text)
+        one = len(self.parts) == 1
+        other = type(self) is not Mixture or any(isinstance(part, Mixture) for part in self.parts)
+        if other or self.normalize == one or (one and self.labels == (None,)):
+            return ""  # the text would name another sum
+        return "+".join(weight_text(part.factor) + with_goal(str(part.objective), part.goal) for part in self.members)
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -180,19 +180,15 @@ def get_objective(objective: str | Objective) -> Objective:
     if not isinstance(objective, str):
         of = "a string such as 'yetiloss:map' or an ltr_objectives.Objective"
         raise LTRError(f"objective must be {of}, got {described(objective)}")
-    parts = language.split_sum(objective)
-    if len(parts) == 1:
-        return on_goal(*_read_part(objective))
-    weights, texts = zip(*map(language.split_weight, parts), strict=True)
-    return Mixture(texts, [1.0 if weight is None else weight for weight in weights])
+    return on_goal(*_read_part(objective))
 
 
 def _read_part(objective: str | Objective) -> tuple[Objective, str | None]:
     """Return an objective, and the goal at the end of its text."""
-    if not isinstance(objective, str) or len(language.split_sum(objective)) > 1:
+    if not isinstance(objective, str):
         return get_objective(objective), None
-    plain, goal = split_goal(objective)
-    return read_objective(plain), goal
+    weights, parts, goals = zip(*read_parts(objective), strict=True)
+    return (parts[0], goals[0]) if len(parts) == 1 else (Mixture(parts, weights, labels=goals), None)
 
 
 def on_goal(objective: Objective, goal: str | None) -> Objective:

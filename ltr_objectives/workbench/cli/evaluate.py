@@ -12,7 +12,7 @@ from typer import Option, echo
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.correlation import Spearman
 from ltr_objectives.metrics.equal_orders import warn_if_all_relevant
-from ltr_objectives.metrics.only_evaluated import any_metric
+from ltr_objectives.metrics.text import any_metric
 from ltr_objectives.statistics import interval
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import Lists, read_column, read_lists

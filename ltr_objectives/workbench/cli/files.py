@@ -12,7 +12,6 @@ from ltr_objectives._files import open_text, replacing
 from ltr_objectives.errors import require
 from ltr_objectives.evaluation import of_a_run
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.text import WeightedSum
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, load_parts
 from ltr_objectives.workbench.tables import Columns, Table, is_table, naming, numbers, read_frame, read_table, select
@@ -35,15 +34,11 @@ class Lists(NamedTuple):
         >>> float(lists.values(get_metric("map"))[0])
         0.5
         """
-        if isinstance(metric, WeightedSum):
-            return np.asarray(metric.of_parts(self.values, self.queries.of))
-        return metric.values(self._of(metric), self.scores)
+        return np.asarray(metric.of_parts(lambda part: part.values(self._of(part), self.scores), self.queries.of))
 
     def mean(self, metric: Metric) -> float:
         """Return the mean over queries, or over rows of errors by row."""
-        if isinstance(metric, WeightedSum):
-            return float(metric.of_parts(self.mean, self.queries.of))
-        return metric.mean(self._of(metric), self.scores)
+        return float(metric.of_parts(lambda part: part.mean(self._of(part), self.scores), self.queries.of))
 
     def _of(self, metric: Metric) -> Queries:
         return self.queries if self.retrieved is None else of_a_run(metric, self.queries, self.retrieved)
