@@ -76,7 +76,8 @@ def bagged(
     if asked.get("objective") is None:  # one for all bags, by the labels of all data
         params["objective"] = chosen_objective(asked, ranker.library, part.queries)
         params |= {} if "eval_metric" in asked else {"eval_metric": DEFAULT}
-    # one estimate of positions for all bags
+    # one estimate of positions for all bags, which each stop by the queries that they leave out
+    asked.pop("early_stopping_rounds", None)
     run = corrected(read_run(asked, ranker.library, part, (), None, None, False, None), ranker.library)
     part = run.train
     weight = part.queries.weight_by_query
