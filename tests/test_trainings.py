@@ -2,14 +2,12 @@
 
 import multiprocessing
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from catalog import OBJECTIVES, ONE_OF_EACH, PATHS
 from catboost import CatBoost, Pool
-from rankers import LIBRARIES, SUFFIX, ranker
+from rankers import LIBRARIES, ranker
 from recording import Recording
 from trainings import NEWTON, WAYS, data_of, objectives, release, trained
 from xgboost import DMatrix
@@ -113,35 +111,6 @@ def test_objects_compute_the_same_bytes_in_another_process():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         for each, here, there in zip(objects, expected, pool.map(compute, objects), strict=True):
             assert here == there, each
-
-
-WITHOUT_US = """
-import pickle, sys
-sys.modules["ltr_objectives"] = None  # whoever imports it fails
-import numpy as np
-library, *files = sys.argv[1:]
-module = __import__(library)
-X, booster = pickle.load(open("pickled", "rb"))
-rows = module.DMatrix(X) if library == "xgboost" else X
-models = [module.CatBoost().load_model(f) if library == "catboost" else module.Booster(model_file=f) for f in files]
-np.save("found.npy", [model.predict(rows) for model in (booster, *models)])
-"""
-
-
-@libraries
-def test_models_without_this_package(library, tmp_path):
-    data, stop = (X, LABELS, GROUP), {"valid": (X[::-1], LABELS, GROUP), "metric": "map", "stop": 1}
-    ours = trained(library, "callable", PATHS["random"], *data)
-    estimator = trained(library, "estimator", PATHS["random"], *data, 30, **stop)
-    assert estimator.rounds < 30
-    files = [f"{name}{SUFFIX[library]}" for name in ("ours", "estimator")]
-    for name, each in zip(files, (ours, estimator), strict=True):
-        each.model.save_model(str(tmp_path / name))
-    (tmp_path / "pickled").write_bytes(pickle.dumps((X, estimator.model.booster_)))
-    subprocess.run([sys.executable, "-c", WITHOUT_US, library, *files], check=True, cwd=tmp_path)
-    expected = [each.predict(X) for each in (estimator, ours, estimator)]
-    assert np.ptp(expected, axis=1).all()
-    assert np.array_equal(np.load(tmp_path / "found.npy"), expected)
 
 
 @libraries
