@@ -1,4 +1,4 @@
-"""``python -m benchmarks publish``: write tables and a picture of the pages anew from benchmarks/results."""
+"""``python -m benchmarks publish``: write tables and pictures of the pages anew, from benchmarks/results and a page."""
 
 import json
 import math
@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import TITLES, lead_dots, seconds, write
+from benchmarks.figures import TITLES, blank, lead_dots, seconds, write
 from benchmarks.provenance import provenance
+from ltr_objectives import adapters
 from ltr_objectives._files import replacing
 
 ROOT = Path(__file__).parents[1]
@@ -265,6 +267,17 @@ def published(text: str, results: Path) -> str:
     return BLOCK.sub(anew, text)
 
 
+def tradeoff(page: Path = ROOT / "docs" / "several_goals.md") -> Figure:
+    """Draw the trade-off of a page, whose code is run up to it."""
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M):
+        if "found" not in names:
+            exec(compile(code, page.name, "exec"), names)
+    figure = blank(6.4, 4.8)
+    adapters.TradeoffDisplay.from_tradeoff(names["found"], figure.subplots())
+    return figure
+
+
 def publish(
     results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
 ) -> None:
@@ -275,6 +288,7 @@ def publish(
     pictures = {
         "seconds": seconds(json.loads((results / "training.json").read_text())["results"]),
         "level": lead_dots(pooled(results)),
+        "tradeoff": tradeoff(),
     }
     for name, figure in pictures.items():
         write(figure, PICTURES / f"{name}.png")
