@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -264,3 +265,34 @@ def test_options_of_one_s_own_class_go_before_a_convention():
 
 def test_a_convention_takes_the_place_of_another():
     assert NDCG(3).with_convention("xgboost").with_convention("catboost") == NDCG(3).with_convention("catboost")
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "recommend.md"
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="pages are in a clone only")
+def test_each_divisor_of_the_page_of_recommenders_has_its_value(rng):
+    """By the formulas of the libraries' sources, for users with at least one relevant item and for all."""
+    group, k = np.full(40, 6), 3
+    labels, scores = (rng.random(240) < 0.4).astype(float), rng.permutation(240).astype(float)
+    found = [y[np.argsort(-s)] for y, s in zip(np.split(labels, 40), np.split(scores, 40), strict=True)]
+    discount = 1 / np.log2(np.arange(2, k + 2))
+    hits, relevant = (np.array([y[:n].sum() for y in found]) for n in (k, None))
+    precisions = np.array([(y.cumsum() / np.arange(1, 7) * y)[:k].sum() for y in found])
+    dcg = np.array([discount @ y[:k] for y in found])
+    reachable, some = np.minimum(relevant, k), relevant > 0
+    assert 0 < some.sum() < 40
+    ideal = np.array([discount[: int(r)].sum() for r in reachable])
+    with np.errstate(invalid="ignore"):
+        values = {
+            "recall@3": hits / relevant, "ndcg(discount_type=(1,1,1))@3": hits / reachable,
+            "map(normalizer=relevant)@3": precisions / relevant, "map@3": precisions / reachable,
+            "ndcg@3": dcg / ideal, "dcg@3": dcg / 2.131 * discount.sum(),
+        }  # fmt: skip
+    for text, by_user in values.items():
+        assert f"`{text}`" in PAGE.read_text()
+        skip = text.replace("@", "(empty=skip)@") if "(" not in text else text.replace("(", "(empty=skip,", 1)
+        for asked, kept in ((text, np.nan_to_num(by_user)), (skip, by_user[some])):
+            assert evaluate(asked, scores, labels, group) == pytest.approx(kept.mean(), rel=1e-3)
+    pooled = evaluate("ndcg(discount_type=(1,1,1))@3", scores, labels, group, weight=reachable)
+    assert pooled == pytest.approx(hits.sum() / reachable.sum())
