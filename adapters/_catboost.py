@@ -11,14 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._callables import (
-    pairs_of_rows,
-)
+from ltr_objectives.adapters._callables import pairs_of_rows
 from ltr_objectives.adapters._catboost_callables import CatBoostMetric, CatBoostObjective, warn_of_pairs
-from ltr_objectives.adapters._catboost_fit import (
-    Rows,
-    given_weight,
-)
+from ltr_objectives.adapters._catboost_fit import Rows, given_weight
 from ltr_objectives.adapters._run import Records, Run, Trained
 from ltr_objectives.adapters._tables import (
     Part,
@@ -216,7 +211,7 @@ def _refuse_missing(X: Any, columns: Iterable[int], name: str) -> None:
         require(
             not X[column].isna().any(),
             f"{name}: the categorical column {column!r} has missing values, which CatBoost does not read; make them a "
-            "category of their own, as by X[column].astype(object).fillna('missing').astype('category')",
+            "category of their own, in pandas by X[column].astype(object).fillna('missing').astype('category')",
         )
 
 

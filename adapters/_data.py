@@ -66,9 +66,7 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
     X, qid = (X.drop(columns=QID), X[QID].to_numpy()) if QID in X.columns else (X, None)
     dates = [c for c, d in X.dtypes.items() if getattr(d, "kind", "") in ("m", "M")]
     require(not dates, f"X has dates or spans of time in {dates}; convert them to numbers")
-    require(
-        all(X.shape), f"X has {X.shape[0]} rows and {X.shape[1]} columns of features, but needs at least one of each"
-    )
+    require(all(X.shape), f"X has {X.shape[0]} rows and {X.shape[1]} columns of features, but needs both")
     return with_numbers(X), qid
 
 

@@ -175,8 +175,8 @@ def refuse_text(X: Any) -> None:
         wrong = [c for c, dtype in X.dtypes.items() if not (is_numeric_dtype(dtype) or dtype == "category")]
         require(
             not wrong,
-            f"X has columns {wrong}, neither numbers nor categories; make text categories, by X.astype(dict.fromkeys("
-            f"{wrong}, 'category')) in pandas, by X.cast with polars.Categorical in polars, and drop the others",
+            f"X has columns {wrong}, neither numbers nor categories; give text the dtype category, in polars "
+            "Categorical, and drop the others",
         )
 
 
@@ -186,7 +186,7 @@ def refuse_categories(X: Any, readable: Callable[[Any], bool], kinds: str) -> No
         require(
             readable(dtype.categories),
             f"the column {column!r} has categories that are not {kinds}; convert them by "
-            "astype(str).astype('category')",
+            "astype(str).astype('category') in pandas",
         )
 
 
@@ -252,5 +252,5 @@ def require_same_categories(before: Sequence[Sequence[Any]], X: Any) -> None:
         require(
             now == [*known],
             f"the column {column!r} has {other}, and init_model knows categories by their number; make them the same "
-            "by X[column].cat.set_categories(those of its training), which makes others missing",
+            "by X[column].cat.set_categories(those of its training) in pandas, which makes others missing",
         )

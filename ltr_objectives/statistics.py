@@ -226,8 +226,7 @@ def compare_scores(
     -------
     Comparison
         ``queries`` is the number of queries that count, also with ``user``. A sum of metrics counts in queries in which
-        all its parts have a value. :func:`ltr_objectives.evaluate` adds the means of the parts instead, which differs
-        if a part skips queries or has weights of its own, as ``gauc`` does.
+        all its parts have a value; :func:`ltr_objectives.evaluate` adds the means of the parts instead.
 
     Examples
     --------

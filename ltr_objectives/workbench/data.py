@@ -272,7 +272,7 @@ def from_table(
     for role, name in roles:
         if not isinstance(name, Hashable) or name not in frame.columns:
             known = [*map(str, frame.columns)]
-            joined = f"; for ids of several columns add one: table.groupby({name!r}).ngroup()" if role == "qid" else ""
+            joined = f"; join several, in pandas by table.groupby({name!r}).ngroup()" if role == "qid" else ""
             remedy = joined if isinstance(name, list) else did_you_mean(name, known)
             given = shown(name) if isinstance(name, Hashable | list) else f"<{type(name).__name__}>"
             raise LTRError(f"{role}={given} is not a column of the table: {known}{remedy}")

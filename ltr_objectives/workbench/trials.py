@@ -21,8 +21,6 @@ from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
 
-OURS = "ltr_objectives"
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -101,8 +99,9 @@ def estimator(library: str) -> Iterator[Any]:
             yield getattr(adapters, LIBRARIES[library].ranker)
         except (LIBRARIES[library].exception(), ValueError, TypeError) as said:
             modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(said.__traceback__))
-            owners = [o for name in modules if (o := name.strip("_").partition(".")[0]) in (OURS, "sklearn", library)]
-            if isinstance(said, LTRError) or owners[-1] == OURS:
+            packages = (module.strip("_").partition(".")[0] for module in modules)
+            *_, owner = (each for each in packages if each in ("ltr_objectives", "sklearn", library))
+            if isinstance(said, LTRError) or owner == "ltr_objectives":
                 raise
             raise LTRError(f"{library}: {essence(str(said))}") from None
 
