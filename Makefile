@@ -30,6 +30,7 @@ test-all: .venv/installed  ## the suite with full grids, pages and notebooks
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --quiet .github
 
