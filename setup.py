@@ -3,7 +3,8 @@
 A wheel has the machine code of all kernels, for one version of Python and numba. ``NUMBA_CPU_NAME=x86-64-v3`` with an
 empty ``NUMBA_CPU_FEATURES``, or ``NUMBA_CPU_NAME=generic``, compiles for other machines than this one.
 
-The variable ``REPOSITORY_URL`` is the address of the repository; without it links stay relative. The release sets it.
+The variable ``REPOSITORY_URL`` is the address of the repository; without it links stay relative. ``SITE_URL`` is the
+address of the documentation. The release sets both.
 """
 
 import os
@@ -54,7 +55,7 @@ def absolute(text: str, address: str, version: str) -> str:
     return RELATIVE.sub(link, text)
 
 
-def described(address: str) -> dict[str, object]:
+def described(address: str, site: str) -> dict[str, object]:
     """The README and the addresses of the project, as metadata."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(r'__version__ = "(.+)"', (ROOT / "ltr_objectives" / "__init__.py").read_text(encoding="utf-8"))
@@ -64,7 +65,10 @@ def described(address: str) -> dict[str, object]:
     return {
         "long_description": text,
         "long_description_content_type": "text/markdown",
-        "project_urls": {"Source": address, "Issues": f"{address}/issues", "Changelog": changelog} if address else {},
+        "project_urls": {
+            **({"Documentation": site} if site else {}),
+            **({"Source": address, "Issues": f"{address}/issues", "Changelog": changelog} if address else {}),
+        },
     }
 
 
@@ -72,5 +76,5 @@ if __name__ == "__main__":
     setup(
         distclass=ForOnePlatform,
         cmdclass={"build_py": WithMachineCode},
-        **described(os.environ.get("REPOSITORY_URL", "")),
+        **described(os.environ.get("REPOSITORY_URL", ""), os.environ.get("SITE_URL", "")),
     )

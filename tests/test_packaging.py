@@ -71,6 +71,11 @@ def test_every_public_name_is_there():
             module.nothing  # noqa: B018 - the look is the test
 
 
+def test_a_citation_names_the_version():
+    citation = ROOT / "CITATION.cff"
+    assert not citation.exists() or f"\nversion: {ltr_objectives.__version__}\n" in citation.read_text()
+
+
 RANKERS = [(name, facts.ranker) for name, facts in LIBRARIES.items()]
 
 
