@@ -4,7 +4,8 @@ BIN := .venv/bin
 JOBS ?= 2
 CPU ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,generic)
 EXTRAS ?= none xgboost xgboost-cpu lightgbm catboost dask letor cli parquet torch all
-PARTS ?= wheel extras site lowest serving distributed neural audit
+PARTS ?= wheel extras site lowest newest serving distributed neural audit
+LIBRARIES := numpy numba scipy pandas scikit-learn xgboost lightgbm catboost
 
 .PHONY: demo test test-all lint docs dist bench release-check clean size $(PARTS:%=check-%)
 
@@ -78,6 +79,14 @@ check-lowest:  # the suite with the lowest supported versions; needs $(PYTHON_LO
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
 	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable . --group dev
 	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal
+
+check-newest:  # the suite with the newest versions of the libraries; PRE=--pre for pre-releases
+	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade pip
+	.venv-newest/bin/python -m pip install --quiet --editable . --group dev
+	.venv-newest/bin/python -m pip install --quiet --upgrade $(PRE) $(LIBRARIES)
+	.venv-newest/bin/python -m pip freeze | grep -iE "^($$(echo $(LIBRARIES) | tr ' ' '|'))=="
+	.venv-newest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
 # other programs that read models (gcc, g++); Ray, Spark and a Dask worker that dies (Java 17); PyTorch
 check-serving check-distributed check-neural: check-%:
