@@ -1,6 +1,6 @@
 """Pictures of results, as PNG: the demo, and the lead of our names in studies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ltr_objectives._files import replacing
+from ltr_objectives.adapters import TradeoffDisplay
+from ltr_objectives.adapters._tradeoff import Tradeoff
 
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 NATIVE = {  # the library's own ranking objectives that were timed, of which the slowest is drawn first
@@ -103,6 +105,55 @@ def bars(ax: Any, values: Mapping[str, float]) -> None:
     ax.set_xticks([])
     ax.set_yticks(range(len(values)), [*values])
     ax.invert_yaxis()
+
+
+def pushes(labels: Sequence[float], gradients: Mapping[str, Sequence[float]]) -> Figure:
+    """Draw how far each metric pushes the documents of a ranked list: up the list is to the right."""
+    figure = blank(4.8, 2.4)
+    axes = figure.subplots(1, len(gradients), sharex=True, sharey=True)
+    for ax, (metric, gradient) in zip(axes, gradients.items(), strict=True):
+        for row, g in enumerate(gradient):
+            ax.barh(row, -g, 0.6, color=OURS if g < 0 else GREY)
+        ax.axvline(0.0, color=INK, lw=0.8)
+        ax.set_title(metric, loc="left", fontsize=10, fontweight="bold", color=INK)
+        quiet(ax, "x")
+        ax.set_xticks([])
+    axes[0].set_yticks(range(len(labels)), [f"rank {i}, label {y:g}" for i, y in enumerate(labels, 1)])
+    axes[0].invert_yaxis()
+    figure.supxlabel("\N{LEFTWARDS ARROW} pushed down | pushed up \N{RIGHTWARDS ARROW}", fontsize=10, color=INK)
+    return figure
+
+
+def front(found: Tradeoff) -> Figure:
+    """Draw a trade-off of relevance and revenue."""
+    figure = blank(4.8, 4.6)
+    ax = figure.subplots()
+    TradeoffDisplay.from_tradeoff(found, ax)
+    quiet(ax)
+    ax.grid(lw=0)
+    ax.set_xlabel("change of relevance (NDCG@10), %", fontsize=10, color=INK)
+    ax.set_ylabel("change of revenue, %", fontsize=10, color=INK)
+    return figure
+
+
+def questions(answers: Mapping[str, str]) -> Figure:
+    """Draw questions from top to bottom, each with the answer of a yes at its right; the last is for no."""
+    figure = blank(4.8, 0.55 * len(answers))
+    ax = figure.subplots()
+    box = {"boxstyle": "round,pad=0.5", "fc": "white", "ec": INK, "lw": 0.8}
+    arrow = {"arrowstyle": "->", "color": INK, "lw": 0.8}
+    for row, (question, answer) in enumerate(answers.items()):
+        last = row == len(answers) - 1
+        ax.text(0.0, -row, question, va="center", fontsize=9, color=INK, bbox={**box, "ec": "white" if last else INK})
+        ax.text(1.25, -row, answer, va="center", fontsize=9, color="white", bbox={**box, "fc": OURS, "ec": OURS})
+        ax.annotate("", (1.19, -row), (1.03, -row), arrowprops=arrow)
+        if not last:
+            ax.text(1.11, 0.08 - row, "yes", ha="center", fontsize=8, color=INK)
+            ax.annotate("", (0.1, -row - 0.72), (0.1, -row - 0.26), arrowprops=arrow)
+            ax.text(0.13, -row - 0.56, "no", fontsize=8, color=INK)
+    ax.set(xlim=(-0.04, 2.32), ylim=(0.6 - len(answers), 0.4))
+    ax.axis("off")
+    return figure
 
 
 def demo_panels(seconds: pd.DataFrame, goals: pd.DataFrame, named: pd.DataFrame) -> Figure:

@@ -14,9 +14,9 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import TITLES, blank, lead_dots, seconds, write
+from benchmarks.figures import TITLES, front, lead_dots, pushes, questions, seconds, write
 from benchmarks.provenance import provenance
-from ltr_objectives import adapters
+from ltr_objectives import LambdaMART
 from ltr_objectives._files import replacing
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +27,14 @@ PARTS = {  # of a study, by the beginning of the title; the table and an explana
     "lead": "**What our names give",
     "objectives": "**Each objective",
     "equivalence": "**Equivalence",
+}
+LABELS = (0, 2, 1, 0)  # of a ranked list
+QUESTIONS = {  # about the metric, and what is trained for it
+    "clicks instead of judgements?": "a pairwise loss, position=",
+    "several goals?": "a sum of objectives, or bounds=",
+    "own metric, gains, discounts?": "YetiLoss for the metric",
+    "a threshold on grades?": "YetiLoss for NDCG + for it",
+    "NDCG, MAP, MRR, ERR, P@k": "YetiLoss for NDCG",
 }
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 NUMBER = re.compile(r"(more than )?[+-]?\d[\d,.]*( \(.+\))?")  # perhaps with an error or a range
@@ -254,6 +262,12 @@ def pooled(results: Path) -> pd.DataFrame:
     return pd.concat(tables)
 
 
+def pushed(metric: str) -> list[float]:
+    """Return the gradients of the four documents that docs/hessian.md has."""
+    grad, _ = LambdaMART(metric).gradient_hessian([0.3, 0.2, 0.1, 0.0], LABELS, group=[4])
+    return [float(g) for g in grad]
+
+
 def published(text: str, results: Path) -> str:
     """Fill a page with tables of the results; an explanation that several share stands below the first."""
     above: set[str] = set()
@@ -273,9 +287,7 @@ def tradeoff(page: Path = ROOT / "docs" / "several_goals.md") -> Figure:
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M):
         if "found" not in names:
             exec(compile(code, page.name, "exec"), names)
-    figure = blank(6.4, 4.8)
-    adapters.TradeoffDisplay.from_tradeoff(names["found"], figure.subplots())
-    return figure
+    return front(names["found"])
 
 
 def publish(
@@ -288,7 +300,9 @@ def publish(
     pictures = {
         "seconds": seconds(json.loads((results / "training.json").read_text())["results"]),
         "level": lead_dots(pooled(results)),
+        "pushes": pushes(LABELS, {name.upper(): pushed(name) for name in ("ndcg", "mrr")}),
         "tradeoff": tradeoff(),
+        "objectives": questions(QUESTIONS),
     }
     for name, figure in pictures.items():
         write(figure, PICTURES / f"{name}.png")
