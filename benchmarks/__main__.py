@@ -5,6 +5,7 @@ import os
 import typer
 
 from benchmarks.bounds import bounds
+from benchmarks.clicks import clicks
 from benchmarks.demo import demo
 from benchmarks.equivalence import equivalence
 from benchmarks.kernels import kernels
@@ -33,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(bounds)
+app.command()(clicks)
 app.command()(demo)
 app.command()(equivalence)
 app.command()(evaluation)

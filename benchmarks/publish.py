@@ -170,6 +170,62 @@ def retrain(document: Document) -> Lines:
     return lines + [[*key, *(by[library] for library in libraries)] for key, by in found.items()]
 
 
+def clicks(document: Document) -> Lines:
+    """Tabulate the true NDCG@10 of `position=` minus that of each rival, in thousandths: the mean over the worlds.
+
+    The error is over seeds. The third number is the worst world.
+    """
+    found = _of_clicks(document)
+    lines = [["library", "`position=` minus", *(f"{at}: mean (error), worst world" for at in found.columns)]]
+    for library, of in found.groupby("library", sort=False):
+        ours = of.xs("position=", level="method").droplevel("library")
+        for method in of.index.unique("method").drop("position="):
+            gap = 1000 * (ours - of.xs(method, level="method").droplevel("library"))
+            cells = []
+            for at in gap:
+                by_seed, by_world = (gap[at].groupby(level).mean() for level in ("seed", "world"))
+                worst = f"{by_world.idxmin()} {by_world.min():+.0f}"
+                cells.append(f"{by_seed.mean():+.1f} ({by_seed.std() / len(by_seed) ** 0.5:.1f}), {worst}")
+            lines.append([str(library), str(method), *cells])
+    return lines
+
+
+def clicks_by_world(document: Document) -> Lines:
+    """Tabulate the true NDCG@10 of each correction in LightGBM after 100 rounds, by world."""
+    of = _of_clicks(document).xs("lightgbm", level="library")["100 rounds"]
+    table = of.groupby(["method", "world"], sort=False).mean().unstack("method")
+    table.loc["mean"] = table.mean()
+    return [["world", *table.columns], *([name, *(f"{x:.3f}" for x in row)] for name, row in table.iterrows())]
+
+
+def clicks_criteria(document: Document) -> Lines:
+    """Tabulate how often a criterion of clicks orders two trainings of a world and seed as the true grades do."""
+    at, right = document["rounds"].index(100), {}
+    for r in document["results"]:
+        cell = right.setdefault((r["library"], r["world"], r["seed"]), [])
+        cell.append([r[name][at] for name in ("ndcg", "clicks", "likelihood")])
+    lines: dict[str, list[np.ndarray]] = {}
+    for (library, *_), values in right.items():
+        gaps = np.array(values)[:, None] - np.array(values)
+        first, second = np.triu_indices(len(values), 1)
+        signs = np.sign(gaps[first, second])
+        lines.setdefault(library, []).append(signs[:, 1:] == signs[:, :1])
+    head = [["library", "NDCG@10 of clicks, %", "likelihood of clicks with offsets, %"]]
+    return head + [[name, *(f"{100 * x:.0f}" for x in np.concatenate(all_).mean(0))] for name, all_ in lines.items()]
+
+
+def _of_clicks(document: Document) -> pd.DataFrame:
+    """Return the true NDCG@10 after 30 and 100 rounds, and after those with the best likelihood of held-out clicks."""
+    short, long = (document["rounds"].index(n) for n in (30, 100))
+    rows = [
+        [*(r[name] for name in ("library", "method", "world", "seed")),
+         *(r["ndcg"][at] for at in (short, long, int(np.argmax(r["likelihood"]))))]
+        for r in document["results"]
+    ]  # fmt: skip
+    names = ["library", "method", "world", "seed"]
+    return pd.DataFrame(rows, columns=[*names, "30 rounds", "100 rounds", "stopped"]).set_index(names)
+
+
 def latency(document: Document) -> Lines:
     """Tabulate the milliseconds of a request."""
     found: dict[str, dict[str, str]] = {}
@@ -194,6 +250,7 @@ TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
     "money/short": short_money, "retrain": retrain, "latency": latency,
+    "clicks": clicks, "clicks/worlds": clicks_by_world, "clicks/criteria": clicks_criteria,
 }  # fmt: skip
 
 
