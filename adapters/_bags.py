@@ -79,7 +79,7 @@ def bagged(
     # one estimate of positions for all bags, which each stop by the queries that they leave out
     asked.pop("early_stopping_rounds", None)
     run = corrected(read_run(asked, ranker.library, part, (), None, None, False, None), ranker.library)
-    part = run.train
+    part = part._replace(position=None, offset=run.train.offset)
     weight = part.queries.weight_by_query
     if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all
         part = part.take(np.flatnonzero(np.repeat(weight > 0, part.group)), part.group[weight > 0])

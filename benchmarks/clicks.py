@@ -84,7 +84,7 @@ class Log(NamedTuple):
 
 def logs(world: World, seed: int) -> list[Log]:
     """Make the logs of training, validation and test queries."""
-    parts = make_ranking_fold((world.queries, *SIZE), seed=seed, features=15, mean_length=world.length)
+    parts = [*make_ranking_fold((world.queries, *SIZE), seed=seed, features=15, mean_length=world.length)]
     rng, ranker = np.random.default_rng(seed), None
     if world.old in ("model", "feature"):  # which has learnt from 300 judged queries, and knows 9 features
         rows = int(parts[0].group[:300].sum())

@@ -200,7 +200,8 @@ def clicks_by_world(document: Document) -> Lines:
 
 def clicks_criteria(document: Document) -> Lines:
     """Tabulate how often a criterion of clicks orders two trainings of a world and seed as the true grades do."""
-    at, right = document["rounds"].index(100), {}
+    at = document["rounds"].index(100)
+    right: dict[tuple[Any, ...], list[list[float]]] = {}
     for r in document["results"]:
         cell = right.setdefault((r["library"], r["world"], r["seed"]), [])
         cell.append([r[name][at] for name in ("ndcg", "clicks", "likelihood")])

@@ -100,9 +100,10 @@ def test_initial_scores_count_in_the_comparison():
 
 @everywhere
 def test_clicks_at_positions_train_both_goals(library):
-    clicks = {"position": np.concatenate([np.arange(size) for size in TRAIN.group])}
-    found = tradeoff(ranker(library, (NDCG, "map"), 5), TRAIN.X, (TRAIN.y > 1) * 1.0, qid=TRAIN.qid, weights=[0.3],
-                     eval_set=[(VALI.X, (VALI.y > 1) * 1.0)], eval_qid=[VALI.qid], **clicks)  # fmt: skip
+    position = np.concatenate([np.arange(size) for size in TRAIN.group])
+    clicks = (np.random.default_rng(0).random(len(position)) < 1.0 / (1.0 + position)) * 1.0
+    found = tradeoff(ranker(library, (NDCG, "map"), 5), TRAIN.X, clicks, qid=TRAIN.qid, weights=[0.3],
+                     eval_set=[(VALI.X, (VALI.y > 1) * 1.0)], eval_qid=[VALI.qid], position=position)  # fmt: skip
     assert len(found.lines) == 2
 
 

@@ -237,6 +237,7 @@ def orders(work):
 
 
 @libraries
+@pytest.mark.filterwarnings("ignore:position= corrects nothing")
 def test_series_in_another_order_than_the_table(library):
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     by_row = {**BY_ROW, MARGINS[library]: Y - 1.0}
