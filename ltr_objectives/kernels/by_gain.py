@@ -36,8 +36,8 @@ from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
 from ltr_objectives.kernels.sorting import sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
-TOGETHER = 3  # draws whose weights one loop adds up, after the first
-BATCH = 16  # draws at a time: one, and a multiple of TOGETHER
+TOGETHER = 4  # draws whose weights one loop adds up, after the first
+BATCH = 17  # draws at a time: one, and a multiple of TOGETHER
 TOP_BATCH = 256  # draws at a time if only the top ranks of each are read
 ROUNDING = 1e-13  # a sum of equal numbers, subtracted from itself in another order, leaves less
 
@@ -174,11 +174,12 @@ def _write(i, start, end, n, draws, r: Scratch):
     for j in range(len(weight)):
         weight[j] = Ti + T[j] + abs(Di - D[j])
     for k in range(1, draws, TOGETHER):
-        a, b, c = k * n, (k + 1) * n, (k + 2) * n
-        Da, Db, Dc = r.D[a + i], r.D[b + i], r.D[c + i]
-        da, db, dc = r.D[a + start : a + end], r.D[b + start : b + end], r.D[c + start : c + end]
+        a, b, c, e = k * n, (k + 1) * n, (k + 2) * n, (k + 3) * n
+        Da, Db, Dc, De = r.D[a + i], r.D[b + i], r.D[c + i], r.D[e + i]
+        da, db = r.D[a + start : a + end], r.D[b + start : b + end]
+        dc, de = r.D[c + start : c + end], r.D[e + start : e + end]
         for j in range(len(weight)):
-            weight[j] += abs(Da - da[j]) + abs(Db - db[j]) + abs(Dc - dc[j])
+            weight[j] += abs(Da - da[j]) + abs(Db - db[j]) + abs(Dc - dc[j]) + abs(De - de[j])
 
 
 @inlined
