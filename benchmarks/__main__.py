@@ -20,6 +20,7 @@ from benchmarks.scaling import scaling
 from benchmarks.search_text import search_text
 from benchmarks.startup import startup
 from benchmarks.training import evaluation, training
+from benchmarks.variance import variance
 from ltr_objectives.workbench.cli.app import OneLineErrors
 
 # On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. OpenMP reads the
@@ -50,6 +51,7 @@ app.command()(scaling)
 app.command()(search_text)
 app.command()(startup)
 app.command()(training)
+app.command()(variance)
 
 if __name__ == "__main__":
     app(prog_name="python -m benchmarks")

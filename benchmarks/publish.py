@@ -237,6 +237,16 @@ def latency(document: Document) -> Lines:
     return lines + [[way, *(by[library] for library in libraries)] for way, by in found.items()]
 
 
+def variance(document: Document) -> Lines:
+    """Tabulate the numbers of independent draws whose gradients vary as those of stratified ones."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for r in document["results"]:
+        found.setdefault((r["objective"], str(r["documents"])), {})[r["draws"]] = f"{r['as_many']:.1f}"
+    draws = list(next(iter(found.values())))
+    return [["objective", "documents", *(f"{n} draws" for n in draws)],
+            *([*key, *(by[n] for n in draws)] for key, by in found.items())]  # fmt: skip
+
+
 def _few(seconds: float) -> str:
     """Format seconds to two digits, without an exponent.
 
@@ -250,7 +260,7 @@ def _few(seconds: float) -> str:
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
-    "money/short": short_money, "retrain": retrain, "latency": latency,
+    "money/short": short_money, "retrain": retrain, "latency": latency, "variance": variance,
     "clicks": clicks, "clicks/worlds": clicks_by_world, "clicks/criteria": clicks_criteria,
 }  # fmt: skip
 

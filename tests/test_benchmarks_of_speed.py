@@ -1,5 +1,6 @@
 """Benchmarks of speed write what they measured, and the demo its tables and picture."""
 
+import itertools
 import json
 from collections import Counter
 
@@ -10,7 +11,7 @@ import xgboost as xgb
 from commands import benchmark
 from oracles.references import reference
 
-from benchmarks import publish
+from benchmarks import publish, variance
 from benchmarks.kernels import CASES
 from benchmarks.money import OURS
 from benchmarks.one_list import OBJECTIVES
@@ -49,6 +50,15 @@ def test_scaling(tmp_path):
     few, many = written["long"][:2]
     assert (many["rows"], many["bytes_a_row"] is None) == (1500, few["seconds"] * 1.5**2 > 0.001)
     assert {*objective_names(), "evaluate ndcg", "evaluate hit@10"} < set(all_names())
+
+
+def test_variance_counts_the_independent_draws_that_stratified_ones_are_worth(tmp_path):
+    benchmark("variance", "--documents", "6", "--lists", 1, "--copies", 500, "--out", tmp_path)
+    results = json.loads((tmp_path / "variance.json").read_text())["results"]
+    assert {(r["objective"], r["draws"]) for r in results} == set(
+        itertools.product(variance.OBJECTIVES, variance.DRAWS)
+    )
+    assert all(r["as_many"] > r["draws"] for r in results)
 
 
 def test_one_list_compares_objectives_on_the_same_data(tmp_path):
