@@ -77,7 +77,7 @@ def own_names(workplace):
 def client():
     """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.
 
-    It starts in milliseconds, and machine code is compiled once. The example of docs/clusters.md has processes as
+    It starts in milliseconds, and machine code is compiled once. The example has processes as
     workers.
     """
     distributed = pytest.importorskip("distributed")

@@ -26,6 +26,14 @@ def block(page: str, *words: str) -> str:
     return code
 
 
+def script(name: str) -> str:
+    """The script of the folder ``examples``."""
+    path = ROOT / "examples" / f"{name}.py"
+    if not path.exists():
+        pytest.skip("the tests run beside an unpacked wheel")
+    return path.read_text()
+
+
 def run(code: str, names: dict) -> None:
     """Run a block; its names are defined in ``names``."""
     exec(compile(code, "example", "exec"), names)

@@ -39,7 +39,7 @@ XGB = {"max_depth": 3, "min_child_weight": 1e-3, "base_score": 0, "disable_defau
 LGB = {"num_leaves": 7, "min_child_weight": 1e-3, "min_child_samples": 5, "verbose": -1, "metric": "None"}
 LGB |= {"deterministic": True, "force_col_wise": True}
 RECIPE: dict[str, Any] = {}
-examples.run(examples.block("docs/clusters.md", "def spread"), RECIPE)
+examples.run(examples.script("dask_clusters"), RECIPE)
 X, Y, QID = ranking(0)
 SIZES = np.bincount(QID)
 CHUNKS = np.add.reduceat(SIZES, np.arange(0, len(SIZES), 3)).tolist()  # of partitions with three queries
@@ -52,7 +52,7 @@ def in_dask(*columns, chunks=CHUNKS):
 
 
 class Spread(NamedTuple):
-    """A data set, as the recipe of docs/clusters.md spreads it."""
+    """A data set, as the recipe of examples/dask_clusters.py spreads it."""
 
     table: Any
     group: Any  # for LightGBM
@@ -288,7 +288,7 @@ def test_workers_without_rows_take_part(client):
 
 @pytest.mark.release
 def test_the_example_trains_on_processes(tmp_path):
-    example = examples.block("docs/clusters.md", "LocalCluster").replace("(200, 60, 60)", "(24, 12, 12)")
+    example = examples.script("dask_clusters").replace("(200, 60, 60)", "(24, 12, 12)")
     (tmp_path / "example.py").write_text(example.replace("300,", "5,"))
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

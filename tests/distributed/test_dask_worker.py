@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings(OWN)  # reasons are beside OWN
 
 DIED = FutureCancelledError, xgb.core.XGBoostError, lgb.basic.LightGBMError  # the last two from the worker that is left
 RECIPE = {}
-examples.run(examples.block("docs/clusters.md", "def spread"), RECIPE)
+examples.run(examples.script("dask_clusters"), RECIPE)
 X, Y, QID = ranking(0)
 TABLE = pd.DataFrame(X).add_prefix("f").assign(y=Y, qid=QID)
 

@@ -17,7 +17,7 @@ X, Y, QID = ranking(0)
 X, GROUP = X.astype(np.float32), np.bincount(QID)
 WEIGHT = np.linspace(0.5, 2, len(GROUP))
 NAMES = {}
-examples.run(examples.block("docs/write_your_own.md", "def perpetual_functions"), NAMES)
+examples.run(examples.script("perpetual"), NAMES)
 perpetual_functions = NAMES["perpetual_functions"]
 
 
