@@ -189,6 +189,11 @@ def test_features_of_the_user_alone_order_nothing(library, own):
 
 
 @libraries
+def test_queries_of_one_row_need_no_order(library):
+    ranker(library, "rmse").fit(TRAIN.X, TRAIN.y, group=np.ones(len(TRAIN.y)))  # warnings are errors
+
+
+@libraries
 def test_models_without_splits_of_bags_candidates_and_continued_trainings(library):
     name, value = LAST[library]
     made = untrained(library, **{name: value})
