@@ -77,13 +77,6 @@ def training(document: Document) -> Lines:
     return lines
 
 
-def short_training(document: Document) -> Lines:
-    """Tabulate the seconds of the libraries' own ranking objectives, and of LambdaMART and YetiLoss for NDCG."""
-    named = {base for r in document["results"] for base in list(r["over"])[1:]}  # after squared error
-    named |= {"objective", "lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg"}
-    return [line[:4] for line in training(document) if line[1] in named]
-
-
 def evaluation(document: Document) -> Lines:
     """Tabulate the time of a metric in a training."""
     lines = [["library", "its metric", "training without, s", "its metric, ms a tree", "ours, ms a tree", "ours / its"]]
@@ -258,7 +251,7 @@ def _few(seconds: float) -> str:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "kernels": kernels, "training": training, "training/short": short_training, "evaluation": evaluation,
+    "kernels": kernels, "training": training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
     "money/short": short_money, "retrain": retrain, "latency": latency, "variance": variance,
     "clicks": clicks, "clicks/worlds": clicks_by_world, "clicks/criteria": clicks_criteria,
