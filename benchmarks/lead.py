@@ -190,7 +190,7 @@ def against_markdown(table: pd.DataFrame, label: str) -> str:
     lines = [["", "metric", "library", *objectives]]
     for key, of in table.groupby(["part", "metric", "library"], sort=False):
         by = of.set_index("objective")
-        lines.append([*map(str, key), *(_marked(row) for _, row in by.loc[objectives].iterrows())])
+        lines.append([*map(str, key), *(_marked(by.loc[o]) if o in by.index else "" for o in objectives)])
     title = f"**Each objective minus {label}, over all data sets**"
     return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * len(objectives)), AGAINST])
 

@@ -93,6 +93,37 @@ def test_sentences_have_the_numbers_of_the_tables():
         assert ((z > 2).sum(), (z < -2).sum()) == (ahead, behind)
 
 
+def test_no_other_objective_of_catboost_is_ahead():
+    method, results = (
+        re.sub(r"\s+", " ", page.read_text()) for page in (RESULTS / "README.md", ROOT / "docs/results.md")
+    )
+    each = pd.read_csv(RESULTS / "rivals_each" / "against.csv")
+    assert (each["difference"] < 2 * each["se"]).all()
+    assert each["objective"].nunique() == 8
+    significant = each[each["p"] < 0.05]
+    assert significant[["objective", "metric"]].to_numpy().tolist() == [
+        ["PairLogitPairwise", metric] for metric in ("ndcg@10", "map", "err")
+    ]
+    chosen = lead("rivals").loc["MQ2008"]
+    assert (chosen["difference"].abs() > 2 * chosen["se"]).tolist() == [True, False, False, False, False]
+    assert (chosen["p"] > 0.05).all()
+    assert with_error(*chosen.loc[("ndcg@10", "catboost"), ["difference", "se"]])[1] in method
+    least = pd.read_csv(RESULTS / "rivals" / "letor" / "seconds.csv").set_index("objective")["least"]
+    for name, text in (("YetiRank", "YetiRank"), *((n, f"`{n}`") for n in ("YetiRankPairwise", "PairLogitPairwise"))):
+        assert f"{least[name]:.0f} s with {text}" in method
+    for page in (method, results):
+        assert f"{each['queries'].max()} " in page
+
+
+def test_the_metric_s_own_yetiloss_is_level():
+    method, own = (RESULTS / "README.md").read_text(), pd.read_csv(RESULTS / "itself" / "against.csv")
+    assert (own["difference"].abs() < 2 * own["se"]).all()
+    assert own["metric"].nunique() == 5
+    assert f"None of {len(own)} differences from" in method
+    assert f"{(own['difference'] < 0).sum()} are below zero" in method
+    assert f"errors of {own['se'].min():.3f} to {own['se'].max():.3f} the set" in method
+
+
 def test_the_front_page_has_the_numbers_of_other_pages():
     readme, goals = ((ROOT / page).read_text() for page in ("README.md", "docs/several_goals.md"))
     [shown] = re.findall(r"^dcg\(gain_type=linear\)@10 (.+)$", goals, re.MULTILINE)
