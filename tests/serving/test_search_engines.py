@@ -45,8 +45,9 @@ forms = pytest.mark.parametrize("by", [np.asarray, table], ids=["array", "table"
 def page(model):
     """The names that the page's code defines for the model."""
     names = {"np": np, "names": NAMES, "by_xgboost": model}
-    for word in ("def with_names", "get_dump", "MultipleAdditiveTreesModel"):
-        examples.run(examples.block("docs/serving.md", word), names)
+    examples.run(examples.block("docs/serving.md", "def with_names"), names)
+    for word in ("get_dump", "MultipleAdditiveTreesModel"):
+        examples.run(examples.block("docs/search_engines.md", word), names)
     return names
 
 
@@ -119,7 +120,7 @@ def test_vespa_gives_the_scores_of_both_libraries(missing, by, tmp_path, monkeyp
     params = {"objective": lightgbm_objective("yetiloss:map"), "min_data_in_leaf": 3, "verbose": -1}
     booster = lgb.train(params, lgb.Dataset(X, y, group=np.bincount(qid)), 10)
     names = {"np": np, "json": json, "by_lightgbm": booster, "dump": page(model)["dump"]}
-    examples.run(examples.block("docs/serving.md", "def below"), names)
+    examples.run(examples.block("docs/search_engines.md", "def below"), names)
     rows = X.astype(float)  # which float32 values are exact in
     made = json.loads((tmp_path / "xgboost.json").read_text())
     scores = [sum(vespa(tree, row) for tree in made) for row in rows]
@@ -168,7 +169,7 @@ def test_vespa_reads_a_table_with_categories(tmp_path, monkeypatch):
     X.loc[::7, "brand"] = np.nan
     ranker = adapters.LGBMRanker(n_estimators=20, min_child_samples=5, min_data_per_group=5).fit(X, y, qid=qid)
     names = {"np": np, "json": json, "by_lightgbm": ranker.booster_, "dump": []}
-    examples.run(examples.block("docs/serving.md", "def below"), names)
+    examples.run(examples.block("docs/search_engines.md", "def below"), names)
     made = json.loads((tmp_path / "lightgbm.json").read_text())
     texts = dict(zip((3, 4), made["pandas_categorical"], strict=True))
     rows = X.astype({"sold": float, "new": float}).to_numpy(object)

@@ -225,7 +225,7 @@ def test_eland_makes_the_trees_of_elasticsearch(base_score, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     names = {"xgb": xgb, "by_xgboost": by_xgboost(missing=True, base_score=base_score)}
     examples.run(examples.block("docs/serving.md", "def with_names"), names)
-    examples.run(examples.block("docs/serving.md", "plain.load_model"), names)
+    examples.run(examples.block("docs/search_engines.md", "plain.load_model"), names)
     features = [f"f{k}" for k in range(X.shape[1])]
     given = {"feature_names": features, "classification_labels": None, "classification_weights": None}
     made = get_model_transformer(names["plain"], **given).transform().to_dict()["ensemble"]

@@ -19,16 +19,20 @@ DATA = {"X": X, "y": Y, "qid": QID, "eval_set": [(X, Y)], "eval_qid": [QID]}
 
 
 @pytest.mark.parametrize(
-    ("page", "made"),
-    [("serving", {"converted", "compiled", "dump", "solr"}), ("tools", {"study", "logged", "stage", "theirs"})],
+    ("pages", "made"),
+    [
+        (["serving", "search_engines"], {"converted", "compiled", "dump", "solr"}),
+        (["tools"], {"study", "logged", "stage", "theirs"}),
+    ],
 )
-def test_the_pages_run(page, made, tmp_path, monkeypatch):
+def test_the_pages_run(pages, made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for code in examples.blocks(f"docs/{page}.md"):
-        examples.run(code, names)
+    for page in pages:
+        for code in examples.blocks(f"docs/{page}.md"):
+            examples.run(code, names)
     assert made <= set(names)
-    if page == "serving":
+    if "serving" in pages:
         return
     np.testing.assert_allclose([names["theirs"][name] for name in names["measures"]], list(names["ours"].values()))
     test, learner = names["test"], names["stage"].learner
