@@ -19,7 +19,7 @@ def moved(model, data=VALI, **options):
 
 
 @everywhere
-@pytest.mark.parametrize("objective", ["lambdamart", "ordinal", "rmse", "yetiloss:map"])
+@pytest.mark.parametrize("objective", ["lambdamart", "ordinal", "rmse", "lambdamart:map"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leaves_moved_to_their_own_data_stay(library, objective, weighted):
     weight = {"sample_weight": query_weights(TRAIN.group)} if weighted else {}
