@@ -148,6 +148,7 @@ CONVENTIONS = [
     (f"{name}{'@3' if of.cutoff == 'required' else ''}", convention)
     for name, of in Metric.named.items()
     for convention in of.conventions
+    if not of.lower_is_better  # which no ranker learns
 ]
 
 
