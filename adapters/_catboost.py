@@ -43,7 +43,6 @@ class CatBoost(Library):
     error = "CatBoostError"
     endings = (".cbm",)
     threads = "thread_count"
-    first_trees = "ntree_end"
     l2 = "l2_leaf_reg"
     l2_default = 3.0
     l2_by_weight = True

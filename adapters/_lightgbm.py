@@ -56,7 +56,6 @@ class LightGBM(Library):
     error = "basic.LightGBMError"
     endings = (".txt",)
     threads = "num_threads"
-    first_trees = "num_iteration"
     l2 = "reg_lambda"
     l2_default = 0.0
     usual_leaves: ClassVar = {

@@ -44,7 +44,6 @@ class XGBoost(Library):
     error = "core.XGBoostError"
     endings = (".json", ".ubj")
     threads = "nthread"
-    first_trees = "iteration_range"
     l2 = "reg_lambda"
     l2_default = 1.0
     usual_leaves: ClassVar = {

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from benchmarks.folds import Fold, load
 from benchmarks.provenance import versions
 from ltr_objectives._files import replacing
-from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.queries import Queries
@@ -64,12 +63,14 @@ class Cell:
         stops = [smoothed(m, rows) if str(m) in self.smooth else m for m in metrics]
         trial = Trial(self.library, self.objective, self.budget)
         ranker, record["seconds"] = train(trial, fold.train, fold.vali, stops)
-        first = LIBRARIES[self.library].first_trees
         for metric in metrics:
             name, curve = str(metric), list(ranker.evals_result_["validation_0"][str(metric)])
             trees = best_round(curve, self.budget.patience)
-            cut = {first: (0, trees) if first == "iteration_range" else trees}
-            scores = np.asarray(ranker.predict(fold.test.X, **cut), np.float64)
+            cut: dict[str, dict[str, Any]] = {
+                "xgboost": {"iteration_range": (0, trees)}, "lightgbm": {"num_iteration": trees},
+                "catboost": {"ntree_end": trees},
+            }  # fmt: skip
+            scores = np.asarray(ranker.predict(fold.test.X, **cut[self.library]), np.float64)
             record["trees"][name], record["vali"][name] = trees, curve[trees - 1]
             record["curves"][name] = numbers(curve)
             record["test"][name] = numbers(metric.values(on_test, scores, n_threads=threads))

@@ -23,7 +23,6 @@ class Library(ABC):
     error: ClassVar[str]  # its exception
     endings: ClassVar[tuple[str, ...]]  # of its model files
     threads: ClassVar[str]  # the parameter with their number
-    first_trees: ClassVar[str]  # the argument of predict that limits them
     l2: ClassVar[str]  # the parameter that is added to the sum of Hessians of a leaf
     l2_default: ClassVar[float]
     l2_by_weight: ClassVar[bool] = False  # whether it is multiplied by the mean weight of the rows
