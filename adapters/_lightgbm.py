@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -84,7 +85,7 @@ class LightGBM(Library):
     least_hessian_default = 1e-3
 
     def aliases(self) -> Sequence[tuple[str, ...]]:
-        """LightGBM's own table, which is not public; empty if it has none."""
+        """LightGBM's own table, which is not public."""
         return _aliases()
 
     def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
@@ -130,8 +131,8 @@ class LightGBM(Library):
             )
 
         try:
-            own, wrapped = run.objective, lgb.sklearn._ObjectiveFunctionWrapper
-            booster = trained(gradients or (own if isinstance(own, str) else wrapped(own)))
+            own: Any = run.objective
+            booster = trained(gradients or (own if isinstance(own, str) else _of_labels(own)))
         except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
             if "num_features" not in str(error):
                 raise
@@ -222,17 +223,19 @@ LIBRARY = LightGBM()
 
 @functools.cache
 def _aliases() -> tuple[tuple[str, ...], ...]:
-    aliases: Any = getattr(LIBRARY.load().basic, "_ConfigAliases", None)
-    if not hasattr(aliases, "_get_all_param_aliases"):
-        return ()
-    groups = aliases._get_all_param_aliases().values()
+    groups = LIBRARY.load().basic._ConfigAliases._get_all_param_aliases().values()
     return tuple(("eval_metric", *names) if "metric" in names else tuple(names) for names in groups)
 
 
 def processors(n: Any) -> Any:
     """The number of threads as LightGBM's own ranker reads it."""
-    process = LIBRARY.load().LGBMModel._process_n_jobs
-    return process(None, n if n is None else int(n)) if n is None or is_number(n) else n
+    from joblib import cpu_count  # which LightGBM itself does not need
+
+    if n is None:
+        return cpu_count(only_physical_cores=True)
+    if not is_number(n):
+        return n
+    return int(n) if n >= 0 else max(cpu_count() + 1 + int(n), 1)
 
 
 def _datasets(run: Run) -> list[Any]:
@@ -274,13 +277,19 @@ def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:
 
 def _as_metrics(run: Run, evals: Sequence[Any]) -> list[Any]:
     """Our metrics and functions, for ``lgb.train``."""
-    values, functions = run.metric_values(evals), map(LIBRARY.load().sklearn._EvalFunctionWrapper, run.functions)
+    values, functions = run.metric_values(evals), map(_of_labels, run.functions)
     own = [lambda scores, data: [(*each, True) for each in values(scores, data)]] if run.own_metrics else []
     return [*own, *functions]
 
 
+def _of_labels(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return a function of labels and scores, and perhaps weights and sizes, as ``lgb.train`` calls it."""
+    n = max(2, len(inspect.signature(function).parameters))
+    return lambda scores, data: function(*(data.get_label(), scores, data.get_weight(), data.get_group())[:n])
+
+
 def parameter_names() -> set[str]:
-    """All names of all parameters; none if LightGBM has no table of them."""
+    """All names of all parameters."""
     return {alias for names in LIBRARY.aliases() for alias in names}
 
 
@@ -299,7 +308,7 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
         "class_weight= is not read; give fit sample_weight=, as compute_sample_weight(class_weight, y) of scikit-learn",
     )
     known = parameter_names()
-    for name in sorted(params.keys() - known) if known else ():
+    for name in sorted(params.keys() - known):
         raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, LIBRARY.aliases())}")
     unread = LIBRARY.given("eval_at", params) if run.metrics and not run.native_metrics else {}
     require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")

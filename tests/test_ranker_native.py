@@ -15,8 +15,7 @@ from ltr_objectives.adapters._ranker import Ranker
 
 # The private names of the libraries that our estimators use, beside the functions that adapters/_frames.py looks for on
 # the stack. They were tried with xgboost 2.1.4, 3.2.0 and 3.4.1, lightgbm 4.6.0 and 4.7.0, catboost 1.2.8 and 1.2.10.
-# LightGBM's sklearn._ObjectiveFunctionWrapper and _EvalFunctionWrapper are used too, and basic._ConfigAliases, which
-# may be missing.
+# LightGBM's basic._ConfigAliases and XGBoost's sklearn.ltr_metric_decorator are used too.
 PRIVATE = {
     "xgboost": ("_Booster",),
     "lightgbm": ("_Booster", "_n_features", "_other_params", "fitted_"),
