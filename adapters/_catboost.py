@@ -89,7 +89,7 @@ class CatBoost(Library):
     def aliases(self) -> Sequence[tuple[str, ...]]:
         return (
             ("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait"),
-            ("random_state", "random_seed"),
+            ("random_state", "random_seed"), ("n_estimators", "iterations", "num_boost_round", "num_trees"),
         )  # fmt: skip
 
     def calls(self, given: Any, method: str) -> bool:
@@ -138,6 +138,9 @@ class CatBoost(Library):
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
         return Trained(run, model, found)
+
+    def has_every_round(self, params: Mapping[str, Any]) -> bool:
+        return params.get("metric_period", 1) == 1
 
     def start(self, model: Any, X: Any) -> Any:
         return model.copy()  # trees alone: CatBoost would go on with weights of that training

@@ -18,7 +18,6 @@ from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._run import (
     AUTO,
     DEFAULT,
-    ROUNDS,
     AnyObjective,
     Array,
     Arrays,
@@ -233,7 +232,7 @@ class Ranker:
             for name, values in trained.records.items()
         }
         best: dict[str, dict[str, float]] = {}
-        if run.params.get("metric_period", 1) == 1:  # CatBoost's, which leaves rounds out of the records
+        if self.library.has_every_round(run.params):
             best = {name: {m: v[kept - 1] for m, v in of.items() if 0 < kept <= len(v)} for name, of in records.items()}
             if run.verbose and run.patience and kept in map(len, records.get(run.names[-1], {}).values()):
                 print(f"the best of all {kept} rounds is the last; more may be better")
@@ -251,8 +250,7 @@ class Ranker:
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
         """The warning if no round has a split."""
         before = 0.0 if run.init_model is None else self.library.splits(run.init_model)
-        grows = run.params.get("process_type") != "update" and 0 not in (run.params.get(name) for name in ROUNDS)
-        if not grows:
+        if not self.library.may_grow(run.params):
             return ""
         if self.library.splits(model) != before:
             alike = "no column orders the rows of a query, because each has one value there; add features of documents"

@@ -39,7 +39,6 @@ DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named,
 # parameters of our rankers that a training of the library does not get
 OURS = {"objective", "eval_metric", "convention", "bounds", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
-ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
 class OfEstimator(ObjectiveCallable):
@@ -208,15 +207,15 @@ def read_run(
         init_model=init_model,
     )
     if given.get("bounds") is not None:
-        run = with_bounds(run, given)
+        run = with_bounds(run, given, library)
     run.refuse_unread(library)
     return run
 
 
-def with_bounds(run: Run, given: Mapping[str, Any]) -> Run:
+def with_bounds(run: Run, given: Mapping[str, Any], library: Library) -> Run:
     """Return the run with the bounds among the parameters ``given``; it keeps the best round in any case."""
     require(given.get("objective") != AUTO, 'objective="auto" chooses by one metric; leave it out, or bounds=')
-    require(run.params.get("metric_period", 1) == 1, "bounds= need values after each round; leave metric_period= out")
+    require(library.has_every_round(run.params), "bounds= need values after each round; leave metric_period= out")
     evals = run.evals[-1].queries if run.evals else None
     first = next(iter(run.metrics), None)
     objective, kept = read_bounds(
@@ -342,7 +341,8 @@ def our_names(library: Library, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         twice = " and ".join(f"{each}=" for each in library.given(name, given))
         require(twice == f"{name}=", f"{twice} are names of one parameter; give one")
-    least = dict.fromkeys(library.names("early_stopping_rounds"), library.least_patience) | dict.fromkeys(ROUNDS, 0)
+    least = dict.fromkeys(library.names("early_stopping_rounds"), library.least_patience)
+    least |= dict.fromkeys(library.names("n_estimators"), 0)
     whole = {name: check_integer(name, value, least[name]) for name, value in given.items() if name in least}
     ours = {each: name for name in OURS for each in library.names(name)}
     return {ours.get(name, name): value for name, value in {**given, **whole}.items()}

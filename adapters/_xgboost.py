@@ -115,6 +115,9 @@ class XGBoost(Library):
         """A model with the categories of a table, whose callback with ``save_best=True`` has lost them."""
         return self.load().train({"nthread": 1}, _matrix(X.iloc[:1], known, label=[0.0]), num_boost_round=1)
 
+    def may_grow(self, params: Mapping[str, Any]) -> bool:
+        return super().may_grow(params) and params.get("process_type") != "update"
+
     def start(self, model: Any, X: Any) -> Any:
         model = model.copy()
         require_same_categories(list(categories_of(model).values()), X)

@@ -1,15 +1,20 @@
 """A library is one class: facts as attributes, and in the order of a training what differs from the other libraries."""
 
+from __future__ import annotations
+
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.language import split_metric
+
+if TYPE_CHECKING:
+    from ltr_objectives.adapters._run import Run, Trained
 
 MODULES = {name: f"ltr_objectives.adapters._{name}" for name in ("xgboost", "lightgbm", "catboost")}
 
@@ -109,8 +114,14 @@ class Library(ABC):
         return next((name, float(value)) for name, value in found.items())
 
     @abstractmethod
-    def train(self, run: Any) -> Any:
-        """Return what a `Run` of the estimators has `Trained`."""
+    def train(self, run: Run) -> Trained:
+        """Train as ``run`` says, and return the model and its records.
+
+        To be read are ``train`` and ``evals`` with their weights and initial scores, ``names``, `gradients` or the
+        library's own ``objective``, `metric_values`, `native_metrics` and `functions` of ``metrics``, ``of_the_data``,
+        ``params`` with `with_l2`, `start`, ``patience``, ``callbacks``, ``verbose``, ``n_threads`` and ``init_model``.
+        A field that a library cannot honour is refused if it is given.
+        """
 
     @abstractmethod
     def predict(self, model: Any, X: Any, params: Mapping[str, Any], **options: Any) -> Any:
@@ -168,6 +179,14 @@ class Library(ABC):
     def defaults(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return our defaults of a training with ``params``, without L2 and least Hessian."""
         return {}
+
+    def may_grow(self, params: Mapping[str, Any]) -> bool:
+        """Return True if a training with ``params`` may add a split."""
+        return all(rounds != 0 for rounds in self.given("n_estimators", params).values())
+
+    def has_every_round(self, params: Mapping[str, Any]) -> bool:
+        """Return True if the records of a training with ``params`` have a value for each round."""
+        return True
 
     def start(self, model: Any, X: Any) -> Any:
         """Return the model that a training goes on from, with the table ``X``; raise if it does not fit the model."""

@@ -29,8 +29,10 @@ def is_module(name):
 
 
 def imported(text):
-    """The modules of the package that a source imports anywhere, also in functions and by name."""
-    for node in ast.walk(ast.parse(text)):
+    """The modules of the package that a source imports anywhere, also in functions and by name, but not for types."""
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if ast.unparse(node).partition(":")[0] != "if TYPE_CHECKING"]
+    for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
