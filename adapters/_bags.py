@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone
+from ltr_objectives.adapters._names import AUTO, DEFAULT, chosen_objective, our_names, read_param
 from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AUTO, DEFAULT, chosen_objective, our_names, read_param, read_run
+from ltr_objectives.adapters._run import read_run
 from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require

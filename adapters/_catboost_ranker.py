@@ -11,8 +11,8 @@ import numpy as np
 from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._catboost import LIBRARY
 from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, either, read_part, read_parts
+from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Convention
 

@@ -13,16 +13,8 @@ import numpy as np
 
 from ltr_objectives._files import require_whole
 from ltr_objectives.adapters._callables import Params
-from ltr_objectives.adapters._run import (
-    Records,
-    Run,
-    Trained,
-    is_off,
-    refuse_dart,
-    refuse_same_names,
-    unknown_metric,
-    unknown_objective,
-)
+from ltr_objectives.adapters._names import refuse_same_names, unknown_metric, unknown_objective
+from ltr_objectives.adapters._run import Records, Run, Trained, is_off, refuse_dart
 from ltr_objectives.adapters._tables import (
     categorical,
     categories,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors
+from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._tables import categories, is_frame, names_of, require_same_kinds
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention

@@ -14,22 +14,19 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._bounds import Kept, warn_if_missed
 from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, read_part, read_table, validate_data
-from ltr_objectives.adapters._position_offsets import corrected
-from ltr_objectives.adapters._run import (
+from ltr_objectives.adapters._names import (
     AUTO,
     DEFAULT,
     AnyObjective,
     Array,
     Arrays,
     Goals,
-    Records,
-    Run,
-    Trained,
     our_names,
     read_metrics,
-    read_run,
     usual_metric,
 )
+from ltr_objectives.adapters._position_offsets import corrected
+from ltr_objectives.adapters._run import Records, Run, Trained, read_run
 from ltr_objectives.adapters._tables import (
     Part,
     as_categories,

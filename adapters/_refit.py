@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone, read_part
+from ltr_objectives.adapters._names import our_names
 from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import our_names, read_run
+from ltr_objectives.adapters._run import read_run
 from ltr_objectives.adapters._tables import categories, is_pool
 from ltr_objectives.errors import LTRError, require, warn
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._bags import read_fit
 from ltr_objectives.adapters._bounds import ROUNDS
 from ltr_objectives.adapters._data import clone
+from ltr_objectives.adapters._names import DEFAULT, our_names, read_metrics
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import DEFAULT, our_names, read_metrics
 from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_list, check_positive
 from ltr_objectives.errors import require

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives._files import require_whole
-from ltr_objectives.adapters._run import Records, Run, Trained, refuse_dart, refuse_same_names
+from ltr_objectives.adapters._names import refuse_same_names
+from ltr_objectives.adapters._run import Records, Run, Trained, refuse_dart
 from ltr_objectives.adapters._tables import (
     Part,
     as_categories,

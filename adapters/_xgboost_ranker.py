@@ -10,8 +10,8 @@ import numpy as np
 
 from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._data import either, read_part, read_parts
+from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals, read_param
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._run import AnyObjective, Array, Arrays, EvalMetric, Goals, read_param
 from ltr_objectives.adapters._xgboost import LIBRARY
 from ltr_objectives.metrics.base import Convention
 

@@ -6,7 +6,7 @@ import pytest
 from rankers import EVAL, NATIVE, TRAIN, VALI, everywhere, fit, ranker
 
 from ltr_objectives import LTRError, LTRWarning, Metric, evaluate, get_metric, objective_for, registry
-from ltr_objectives.adapters._run import read_metrics
+from ltr_objectives.adapters._names import read_metrics
 from ltr_objectives.libraries import LIBRARIES as TABLES
 from ltr_objectives.objectives.around import innermost
 
