@@ -293,8 +293,8 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
             params[name] = value
     if run.metrics:
         params["metric"] = run.native_metrics or "None"
-        for name in run.native_metrics:
-            require(_knows(metric=name), unknown_metric(name, LIBRARY))
+        if unknown := [name for name in run.native_metrics if not _knows(metric=name)]:
+            raise LTRError(unknown_metric(unknown[0], LIBRARY))
     require(
         "class_weight" not in params,
         "class_weight= is not read; give fit sample_weight=, as compute_sample_weight(class_weight, y) of scikit-learn",
@@ -310,7 +310,8 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
         "first_metric_only=False: early stopping looks at the first metric alone; leave it out, or name one metric",
     )
     if isinstance(run.objective, str):
-        require(_knows(objective=run.objective), unknown_objective(run.objective, LIBRARY))
+        if not _knows(objective=run.objective):
+            raise LTRError(unknown_objective(run.objective, LIBRARY))
     else:
         refuse_bagging_by_query(params)
         params.setdefault("feature_pre_filter", False)  # LightGBM fails with a function if it drops every column

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._tables import Part
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import did_you_mean, require, warn
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.goals import split_goal
 from ltr_objectives.language import METRIC_FORM, OBJECTIVE_FORM
 from ltr_objectives.libraries import LIBRARIES, Library
@@ -62,7 +62,8 @@ def read_text(text: str, library: Library) -> Objective | str:
         if twin is not None and head != head.lower():
             warn(f"objective={text!r} is our objective; write {head.lower()!r}, or {twin!r} for {library.name}'s own")
         return get_objective(text)
-    require(re.fullmatch(library.objectives, text), unknown_objective(text, library))
+    if not re.fullmatch(library.objectives, text):
+        raise LTRError(unknown_objective(text, library))
     return text
 
 
@@ -102,7 +103,8 @@ def _is_native(metric: Any, library: Library) -> bool:
     known = bool(re.fullmatch(library.metrics, metric))
     if own_metric(metric) and not (library.capitals and known):
         return False
-    require(known and metric.lower() != "none", unknown_metric(metric, library))
+    if not known or metric.lower() == "none":
+        raise LTRError(unknown_metric(metric, library))
     return True
 
 
