@@ -210,6 +210,7 @@ def test_the_model_predicts_what_the_table_says(library, objective, fold):
     )  # fmt: skip
     assert (found["library"], found["objective"], found["model"]) == (library, objective, model)
     assert 0 < found["trees"] < 40  # stopped early
+    assert found["notes"] == []
     for name in ("vali", "test"):
         part = PARTS[name]
         scores = library_predicts(library, model, part.X)

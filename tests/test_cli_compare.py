@@ -180,7 +180,9 @@ def test_trainings_that_ended_at_the_last_tree_are_counted_and_marked(trees):
 def test_train_says_that_it_ended_at_the_last_tree(trees):
     given = ["--train", "data.csv", "--vali", "data.csv", "--ignore", "weight", "--out", "a.txt", "--trees", trees]
     found = run_json("train", "--library", "lightgbm", "--threads", 1, "--patience", 1, *given)
-    assert [f"all {trees} trees" in note for note in found["notes"]] == [True] * (found["trees"] == trees)
+    same, *ended = found["notes"]
+    assert "30 query ids of vali are in train" in same
+    assert [f"all {trees} trees" in note for note in ended] == [True] * (found["trees"] == trees)
     assert (found["trees"] == 2) == (trees == 2)
 
 

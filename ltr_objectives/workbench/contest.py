@@ -84,17 +84,14 @@ def best_trial(results: Results) -> Trial:
     return trial._replace(budget=replace(trial.budget, trees=trees))
 
 
-def best_by_fold(results: Results) -> list[Result]:
-    """Return the best result of each fold on validation."""
-    return [max(of_fold, key=lambda each: each.vali) for of_fold in results]
-
-
 def values_of(found: Mapping[Key, Results], ids: Sequence[np.ndarray]) -> pd.DataFrame:
     """Return a row for each library, objective and test query, whose ``ids`` are by fold; a column for each metric."""
-    of_folds = [
-        pd.DataFrame({"library": key[0], "objective": key[1], "fold": fold, "query": ids[fold], **result.values})
-        for key, results in found.items() for fold, result in enumerate(best_by_fold(results))
-    ]  # fmt: skip
+    of_folds = []
+    for (library, objective), results in found.items():
+        for fold, of_fold in enumerate(results):
+            values = max(of_fold, key=lambda each: each.vali).values
+            row = {"library": library, "objective": objective, "fold": fold, "query": ids[fold], **values}
+            of_folds.append(pd.DataFrame(row))
     return pd.concat(of_folds, ignore_index=True)
 
 
@@ -108,7 +105,7 @@ def table_of(
     with ``rising`` it was best at the last tree allowed in most of them.
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}
-    kept = {key: best_by_fold(results) for key, results in found.items()}
+    kept = {key: [max(of_fold, key=lambda each: each.vali) for of_fold in found[key]] for key in found}
     folds = next(iter(kept.values()))
     for library, metric in product(dict.fromkeys(library for library, _ in found), metrics):
         of_folds = [weight for result in folds if (weight := result.weights[str(metric)]) is not None]

@@ -1,7 +1,7 @@
 """``ltr-objectives compare``: which objective is best on given data, by cross-validation or on the parts of a fold."""
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,9 +90,7 @@ def compare(
         params=tuple(options.read_parameters(param).items()),
     )  # fmt: skip
     bounded = save_best is not None and dict(budget.params).get("bounds") is not None
-    require(
-        not bounded, "--save-best trains on all queries, and bounds are kept on others; name the best to train --vali"
-    )
+    require(not bounded, "--save-best trains on all queries, and bounds need others; give the best to train --vali")
     whole, splits, kind = _read(data, columns, folds, seed)
     planned = _plan(objectives, asked, metrics, budget, reference, queries_of(whole))
     warn_of_labels(whole, columns.ignore)
@@ -109,7 +107,11 @@ def compare(
     names = [str(m) for m in metrics]
 
     if not as_json:
-        _show(lines, names, whole, f"{data.name}: {len(whole.group):,} queries, {kind}", notes, left_out, reference)
+        screen = terminal()
+        screen.print(show_features(whole.X), markup=False, soft_wrap=True)
+        print_table(screen, lines, names, f"{data.name}: {len(whole.group):,} queries, {kind}", notes, reference)
+        for name, why in left_out.items():
+            echo(f"note: {name} is left out: {why}", err=True)
     if out is not None:
         write_csv(pd.DataFrame(lines), out)
     if per_query is not None:
@@ -144,18 +146,6 @@ def _library_of(model: Path | None, libraries: Sequence[str], data: Path) -> str
         return ""
     endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
     return endings[writable(model, tuple(endings), "models of --library", data, option="save-best")]
-
-
-def _show(
-    lines: Sequence[Line], metrics: Sequence[str], whole: RankingData, title: str, notes: Sequence[str],
-    left_out: Mapping[str, str], reference: str | None,
-) -> None:  # fmt: skip
-    """Print the features, the table, and what is left out."""
-    screen = terminal()
-    screen.print(show_features(whole.X), markup=False, soft_wrap=True)
-    print_table(screen, lines, metrics, title, notes, reference)
-    for name, why in left_out.items():
-        echo(f"note: {name} is left out: {why}", err=True)
 
 
 def _draw(lines: Sequence[Line], figure: Any) -> None:

@@ -79,7 +79,8 @@ def _refuse_positions(lists: Lists) -> None:
     """Raise for scores that are probably positions: whole numbers, none twice in a query, that rank upside down."""
     queries, s = lists.queries, lists.scores
     query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
-    if (s >= 0).all() and (s % 1 == 0).all() and len(np.unique([query, s], axis=1).T) == len(s):
+    within = s.min() >= 0 and s.max() <= queries.longest and (s % 1 == 0).all()
+    if within and len(np.unique([query, s], axis=1).T) == len(s):
         correlation, _, high = interval(Spearman().values(queries, s))
         require(
             not high < 0,

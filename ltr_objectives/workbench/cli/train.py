@@ -79,13 +79,15 @@ def train(
     tried = getattr(ranker, "report_", [])
     objective = tried[0].objective if tried else objective or str(ranker.objective_)
     values: dict[str, dict[str, float]] = {}
+    notes = [note] if note else []
     for part in ("vali", "test"):
         if part in parts:
-            X, y, group, _ = parts[part]
+            X, y, group, ids = parts[part]
+            if both := {*ids.tolist()} & {*learn.qid.tolist()}:
+                notes.append(f"{len(both)} query ids of {part} are in train too; known queries get too good values")
             scores = ranker.predict(X)
             values[part] = {str(m): float(evaluate(m, scores, y, group, parts[part].weight)) for m in metrics}
     kept = ranker.best_iteration_
-    notes = [note] if note else []
     if "vali" in parts and kept == trees:
         notes.append(f"validation {metrics[0]} was best at the last of all {trees} trees; try more --trees")
     if as_json:
