@@ -156,37 +156,40 @@ def questions(answers: Mapping[str, str]) -> Figure:
     return figure
 
 
-def demo_panels(seconds: pd.DataFrame, goals: pd.DataFrame, named: pd.DataFrame) -> Figure:
+def demo_panels(goals: pd.DataFrame, seconds: pd.DataFrame, named: pd.DataFrame) -> Figure:
     """Draw the three comparisons of the demo, with 95% intervals over test queries."""
-    figure = blank(9.6, 3.4)
-    times, both, mean = figure.subplots(1, 3)
     libraries = [library for library in TITLES if library in set(seconds["library"])]
+    figure = blank(4.8, 1.7 + 1.4 * len(libraries))
+    both, times, mean = figure.subplots(3, 1, height_ratios=(1.2, 1.6, 1))
+    rows = {}
     for row, library in enumerate(libraries):
         own, ours = seconds.loc[seconds["library"] == library, "seconds"]
-        for y, value, colour in ((row - 0.18, own, "#BBBBBB"), (row + 0.18, ours, OURS)):
-            times.barh(y, value, 0.34, color=colour)
-            times.text(value, y, f" {value:.1f}", va="center", fontsize=9, color=INK)
-        one = goals[(goals["library"] == library) & (goals["objective"] == goals["objective"].iloc[-1])]
-        for dy, colour, (_, line) in zip((-0.12, 0.12), ("#BBBBBB", OURS), one.iterrows(), strict=True):
+        rows[row - 0.2] = (own, GREY)
+        rows[row + 0.2] = (ours, OURS)
+        one = goals[goals["library"] == library].iloc[-2:]
+        for dy, colour, (_, line) in zip((-0.14, 0.14), (GREY, OURS), one.iterrows(), strict=True):
             d, low, high = (100 * line[key] / line["b"] for key in ("difference", "low", "high"))
             interval(both, row + dy, d, low, high, colour)
         of = named[(named["library"] == library) & ~named["native"] & (named["metric"] == named["metric"].iloc[0])]
         d, error = 1000 * of["difference"].iloc[0], 1960 * of["difference_se"].iloc[0]
         interval(mean, row, d, d - error, d + error, OURS)
-    titles = {
-        times: "Seconds of a training: the\nlibrary's own objective, and ours",
-        both: "One model for two goals, against own\nfor relevance: NDCG (grey), revenue, %",
-        mean: "MAP on SelQA, ours minus the\nlibrary's best own, thousandths",
+    for y, (value, colour) in rows.items():
+        times.barh(y, value, 0.38, color=colour)
+        times.text(value, y, f" {value:.1f}", va="center", fontsize=9, color=INK)
+    better = "\N{LEFTWARDS ARROW} library better | ours better \N{RIGHTWARDS ARROW}"
+    texts = {
+        both: ("Two goals, one model: relevance (grey), revenue", f"change, %:  {better}"),
+        times: ("Seconds of a training: the library's own, ours (blue)", "less is better"),
+        mean: ("MAP of questions", f"thousandths:  {better}"),
     }
-    for ax, title in titles.items():
+    for ax, (title, label) in texts.items():
         ax.set_title(title, loc="left", fontsize=10, color=INK)
-        quiet(ax)
-        ax.grid(axis="y", lw=0)
-        ax.set_yticks(range(len(libraries)), [TITLES[library] for library in libraries] if ax is times else [])
+        ax.set_xlabel(label, fontsize=9, color=INK)
+        quiet(ax, "x")
+        ax.set_yticks(range(len(libraries)), [TITLES[library] for library in libraries])
         ax.set_ylim(len(libraries) - 0.5, -0.5)
     for ax in (both, mean):
         ax.axvline(0.0, color=INK, lw=0.8)
-        ax.grid(axis="x", color=PALE, lw=0.6)
     times.set_xticks([])
     return figure
 
