@@ -49,7 +49,7 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
     texts = []
     for data, block in table.groupby("data", sort=False):
         title = f"{data}, {int(block['queries'].max()):,} test queries"
-        lines = [["library", "objective", *metrics], *rows_of(block.to_dict("records"), metrics)]
+        lines = [["library", "objective", *metrics], *rows_of([*block.itertuples()], metrics)]
         texts.append(f"**{title}**\n\n{_table(lines)}")
         show(console, lines, title)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)

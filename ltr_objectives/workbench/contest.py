@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, product
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.statistics import BETTER, WORSE, contest_table, mark
 from ltr_objectives.workbench.data import RankingFold
 from ltr_objectives.workbench.texts import marked, p_of, show, signed
-from ltr_objectives.workbench.trials import Result, Trial, run, train
+from ltr_objectives.workbench.trials import Result, Trial, run
 
 CAPTION = (
     "Means over test queries. {0} better, {1} worse than {3}: paired t-test, p < {2:g} after Holm's correction over "
@@ -32,8 +32,29 @@ RISING = "A + after trees: in most folds validation was best at the last tree al
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 ALPHA = 0.05  # the level of the tests
 Key = tuple[str, str]  # library and objective
-Line = dict[str, Any]  # of the table
 Results = list[list[Result]]  # of one objective in one library: by fold, with each budget
+
+
+class Line(NamedTuple):
+    """One objective in one library by one metric; those of `Row` are of all test queries."""
+
+    data: str
+    library: str
+    objective: str
+    metric: str
+    native: bool
+    queries: int
+    mean: float
+    se: float
+    reference: str | None
+    difference: float
+    difference_se: float
+    p: float
+    trees: int  # the median over folds of the best numbers
+    seconds: float  # of all trainings
+    defaults: int  # the folds in which validation chose the library's defaults for a native objective
+    rising: bool  # in most folds validation was best at the last tree allowed
+    folds: int
 
 
 def compete(
@@ -66,9 +87,6 @@ def _trained(
     rows: Results = []
     for load in folds:
         fold = load()
-        if not rows:  # compiles before the clock runs
-            first = trials[0]._replace(budget=replace(trials[0].budget, trees=1))
-            train(first, fold.train, fold.vali, metrics[:1])
         rows.append([])
         for trial in trials:
             rows[-1].append(run(trial, fold, metrics))
@@ -101,8 +119,6 @@ def table_of(
     """Return a line for each library, objective and metric, by the mean of the first metric, best first.
 
     The lines of a library, and those of an objective, stand together.
-    ``defaults`` is the number of ``folds`` in which validation chose the library's defaults for a native objective;
-    with ``rising`` it was best at the last tree allowed in most of them.
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}
     kept = {key: [max(of_fold, key=lambda each: each.vali) for of_fold in found[key]] for key in found}
@@ -114,31 +130,31 @@ def table_of(
         values = {o: np.concatenate([r.values[str(metric)] for r in results]) for o, results in own.items()}
         for row in contest_table(values, weight, reference, [o for o in own if LIBRARIES[library].knows(o)]):
             key, of = (library, row.objective), own[row.objective]
-            lines[key].append({
-                "data": data, "library": library, "objective": row.objective, "metric": str(metric), **row._asdict(),
-                "trees": best_trial(found[key]).budget.trees,
-                "seconds": sum(result.seconds for of_fold in found[key] for result in of_fold),
-                "defaults": sum(result.trial.budget.defaults for result in of),
-                "rising": 2 * sum(result.rounds == result.trial.budget.trees for result in of) > len(of),
-                "folds": len(of),
-            })  # fmt: skip
-    keys = sorted(lines, key=lambda key: -lines[key][0]["mean"])
+            lines[key].append(Line(
+                data=data, library=library, metric=str(metric), **row._asdict(),
+                trees=best_trial(found[key]).budget.trees,
+                seconds=sum(result.seconds for of_fold in found[key] for result in of_fold),
+                defaults=sum(result.trial.budget.defaults for result in of),
+                rising=2 * sum(result.rounds == result.trial.budget.trees for result in of) > len(of),
+                folds=len(of),
+            ))  # fmt: skip
+    keys = sorted(lines, key=lambda key: -lines[key][0].mean)
     libraries = list(dict.fromkeys(library for library, _ in keys))
     return [line for key in sorted(keys, key=lambda key: libraries.index(key[0])) for line in lines[key]]
 
 
 def rows_of(lines: Sequence[Line], metrics: Sequence[str]) -> list[list[str]]:
     """Return the rows of a printed table: library, objective, and each metric with its mark."""
-    best = {(x["library"], x["metric"]): x["mean"] for x in sorted(lines, key=lambda x: x["mean"])}
+    best = {(x.library, x.metric): x.mean for x in sorted(lines, key=lambda x: x.mean)}
     blocks: dict[Key, dict[str, Line]] = {}
     for line in lines:
-        blocks.setdefault((line["library"], line["objective"]), {})[line["metric"]] = line
+        blocks.setdefault((line.library, line.objective), {})[line.metric] = line
 
     def cell(line: Line | None) -> str:
         if line is None:
             return ""
-        bold = "**" if line["library"] and line["mean"] == best[line["library"], line["metric"]] else ""
-        return marked(f"{bold}{line['mean']:.4f}{bold}", mark(line["difference"], line["p"], ALPHA))
+        bold = "**" if line.library and line.mean == best[line.library, line.metric] else ""
+        return marked(f"{bold}{line.mean:.4f}{bold}", mark(line.difference, line.p, ALPHA))
 
     return [[key[0], named(*key), *(cell(block.get(metric)) for metric in metrics)] for key, block in blocks.items()]
 
@@ -148,31 +164,31 @@ def print_table(
     notes: Sequence[str] = (), reference: str | None = None,
 ) -> None:  # fmt: skip
     """Print the table, with differences in the first metric, and an explanation."""
-    goal = [line for line in lines if line["metric"] == metrics[0]]
-    references = {(line["library"], line["reference"]) for line in goal}
+    goal = [line for line in lines if line.metric == metrics[0]]
+    references = {(line.library, line.reference) for line in goal}
 
     def row(line: Line, cells: Sequence[str]) -> list[str]:
-        library, objective = line["library"], line["objective"]
-        label = f"{objective} (native {line['defaults']}/{line['folds']})" if line["native"] else objective
+        library, objective = line.library, line.objective
+        label = f"{objective} (native {line.defaults}/{line.folds})" if line.native else objective
         compared = ["reference" if (library, objective) in references else "", ""]
-        if line["reference"]:
-            compared = [signed(line["difference"], line["difference_se"]), p_of(line["p"])]
-        return [library, label, *cells, *compared, f"{line['trees']}{'+' * line['rising']}", f"{line['seconds']:.1f}"]
+        if line.reference:
+            compared = [signed(line.difference, line.difference_se), p_of(line.p)]
+        return [library, label, *cells, *compared, f"{line.trees}{'+' * line.rising}", f"{line.seconds:.1f}"]
 
     rows = [row(line, cells) for line, (_, _, *cells) in zip(goal, rows_of(lines, metrics), strict=True)]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
-    rising = [RISING] if any(line["rising"] for line in goal) else []
+    rising = [RISING] if any(line.rising for line in goal) else []
     caption = [CAPTION.format(BETTER, WORSE, ALPHA, reference or OWN_BEST), DEFAULTS, *rising]
     show(console, [head, *rows], title, " ".join([*caption, *(f"{n}." for n in notes)]))
 
 
 def winner_of(lines: Sequence[Line], library: str = "") -> tuple[Line, str]:
     """Return the best line by the first metric, of one library if it is named, and a sentence about its certainty."""
-    goal = [x for x in lines if x["metric"] == lines[0]["metric"] and library in ("", x["library"])]
+    goal = [x for x in lines if x.metric == lines[0].metric and library in ("", x.library)]
     require(goal, f"no objective of {library} could be trained; leave --save-best out, or see the data")
-    winner = max(goal, key=lambda line: line["mean"])
-    text = f"{winner['library']}, {winner['objective']}"
-    if winner["reference"]:  # else it is the library's own best, or none was trained
-        found = f"significant (p < {ALPHA:g})" if winner["p"] < ALPHA else "not significant"
-        text += f"; its lead over {winner['reference']} is {found}"
+    winner = max(goal, key=lambda line: line.mean)
+    text = f"{winner.library}, {winner.objective}"
+    if winner.reference:  # else it is the library's own best, or none was trained
+        found = f"significant (p < {ALPHA:g})" if winner.p < ALPHA else "not significant"
+        text += f"; its lead over {winner.reference} is {found}"
     return winner, text

@@ -102,7 +102,7 @@ def compare(
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
     lines = table_of(found, data.name, metrics, reference)
     winner, verdict = winner_of(lines, saved)
-    best = best_trial(found[winner["library"], winner["objective"]])
+    best = best_trial(found[winner.library, winner.objective])
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
     names = [str(m) for m in metrics]
 
@@ -126,7 +126,8 @@ def compare(
     if as_json:
         options.print_json({
             "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
-            "features": features_of(whole.X), "left_out": left_out, "notes": notes, "table": lines,
+            "features": features_of(whole.X), "left_out": left_out, "notes": notes,
+            "table": [line._asdict() for line in lines],
             "best": {"library": best.library, "objective": best.objective, "trees": best.budget.trees,
                      "defaults": best.budget.defaults},
             "model": None if save_best is None else str(save_best),
@@ -154,11 +155,11 @@ def _draw(lines: Sequence[Line], figure: Any) -> None:
 
     parts: dict[tuple[str, str], dict[str, Comparison]] = {}  # by title and reference
     for x in lines:
-        if x["reference"]:
-            reach = 1.96 * x["difference_se"]
-            mean, d = x["mean"], x["difference"]
-            found = Comparison(mean, mean - d, d, d - reach, d + reach, x["p"], x["queries"])
-            parts.setdefault((f"{x['library']}: {x['metric']}", x["reference"]), {})[x["objective"]] = found
+        if x.reference:
+            reach = 1.96 * x.difference_se
+            mean, d = x.mean, x.difference
+            found = Comparison(mean, mean - d, d, d - reach, d + reach, x.p, x.queries)
+            parts.setdefault((f"{x.library}: {x.metric}", x.reference), {})[x.objective] = found
     heights = [len(rows) + 1 for rows in parts.values()]
     figure.set_size_inches(7, 0.6 + 0.35 * sum(heights))
     axes = figure.subplots(len(parts), 1, squeeze=False, height_ratios=heights)[:, 0]
