@@ -58,23 +58,20 @@ class LambdaMART(PairwiseObjective, text="lambdamart"):
     (array([ 0.25, -0.25]), array([0.125, 0.125]))
     """
 
-    metric: str | Metric | None = None
+    metric: str | Metric = "ndcg"
     sigma: float = 1.0
     truncation: int | None = None
-    score_norm: bool | None = None
-    lambda_norm: bool | None = None
-    hessian: Hessian | None = None
+    score_norm: bool = False
+    lambda_norm: bool = False
+    hessian: Hessian = "exact"
     preset: str | None = None
     partners: int | None = None
     seed: int = 0
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[dict[Any, dict[str, Any]]] = {
         "lightgbm": {"truncation": 30, "score_norm": True, "lambda_norm": True},
         "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
     }
-    defaults: ClassVar[dict[str, Any]] = {
-        "metric": "ndcg", "score_norm": False, "lambda_norm": False, "hessian": "exact"
-    }  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

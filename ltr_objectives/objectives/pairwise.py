@@ -79,8 +79,7 @@ class PairwiseObjective(Objective):
     preset: Any = None
     seed: Any = 0
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {}
-    defaults: ClassVar[dict[str, Any]] = {}  # of parameters that are None so that a preset may set them
+    presets: ClassVar[dict[Any, dict[str, Any]]] = {}  # values of the parameters that are not written
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     checks: ClassVar[dict[str, Check]] = {
         "neighbors": _check_neighbors,
@@ -91,8 +90,9 @@ class PairwiseObjective(Objective):
     def __post_init__(self) -> None:
         if self.preset is not None:
             check_choice("preset", self.preset, tuple(self.presets))
-        for name, value in {**self.defaults, **self.presets.get(self.preset, {})}.items():
-            if getattr(self, name) is None:
+        for name, value in self.presets.get(self.preset, {}).items():
+            usual = getattr(type(self), name)  # a copy has the value of the preset
+            if name not in (*self._written, *self._given) and getattr(self, name) == usual:
                 object.__setattr__(self, name, value)
         super().__post_init__()
         both = self.neighbors != "all" and self.partners is not None

@@ -49,23 +49,19 @@ class RankNet(PairwiseObjective, text="ranknet"):
     (array([ 0.3808, -0.3808,  0.    ]), array([0.105, 0.105, 0.   ]))
     """
 
-    weights: Weights | None = None
+    weights: Weights = "equal"
     sigma: float = 1.0
     truncation: int | None = None
-    score_norm: bool | None = None
-    lambda_norm: bool | None = None
-    hessian: Hessian | None = None
+    score_norm: bool = False
+    lambda_norm: bool = False
+    hessian: Hessian = "exact"
     preset: str | None = None
     partners: int | None = None
     seed: int = 0
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[dict[Any, dict[str, Any]]] = {
         "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
     }
-    defaults: ClassVar[dict[str, Any]] = {
-        "weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"
-    }  # fmt: skip
-
     checks: ClassVar[dict[str, Check]] = {"weights": one_of(*get_args(Weights))}
 
     @property

@@ -81,12 +81,12 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     (array([ 0.25, -0.25]), array([0.125, 0.125]))
     """
 
-    metric: str | Metric | None = None
-    permutations: int | None = None
+    metric: str | Metric = "ndcg@10"
+    permutations: int = 10
     noise: Noise | None = "logistic"
     noise_scale: float = 1.0
-    neighbors: int | str | None = None
-    change: Change | None = None
+    neighbors: int | Literal["all"] = "all"
+    change: Change = "exact"
     hessian: Hessian = "exact"
     preset: str | None = None
     seed: int = 0
@@ -94,19 +94,15 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     difference: Difference = "exact"
     lambda_norm: bool | None = None
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[dict[Any, dict[str, Any]]] = {
         "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost", "lambda_norm": False}
     }
-    defaults: ClassVar[dict[str, Any]] = {
-        "metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"
-    }  # fmt: skip
-
     checks: ClassVar[dict[str, Check]] = {
         "change": one_of(*get_args(Change)), "lambda_norm": optional(one_of(True, False))
     }  # fmt: skip
 
     def __post_init__(self) -> None:
-        by_name = self.metric is None or isinstance(self.metric, str)
+        by_name = isinstance(self.metric, str)
         super().__post_init__()
         if self.preset is not None:
             name = self.weighing_metric.name

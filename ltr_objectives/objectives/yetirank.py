@@ -48,7 +48,7 @@ class YetiRank(PairwiseObjective, text="yetirank"):
     preset: str | None = None
     seed: int = 0
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {}}
+    presets: ClassVar[dict[Any, dict[str, Any]]] = {"catboost": {}}
     checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}
     neighbors = 1
 
