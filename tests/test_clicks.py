@@ -28,7 +28,9 @@ from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.testing import random_labels
 
 CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective) and o.facts.takes_clicks]
-LINEAR = [o for o in CORRECTING if not o.lambda_norm and o.hessian != "ones"]  # in the weights of the pairs
+LINEAR = [
+    o for o in CORRECTING if not (p := o.pair_settings()).lambda_norm and p.hessian != "ones"
+]  # in the weights of the pairs
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 FIRST = {o.name: i for i, o in reversed(list(enumerate(CORRECTING)))}  # one of each class
 every_class = pytest.mark.parametrize("objective", [CORRECTING[i] for i in FIRST.values()], ids=list(FIRST))

@@ -130,7 +130,7 @@ def of_copies(objective, scores, labels):
 
 
 @pytest.mark.parametrize("draws", [1, 2, 5, 6])
-@pytest.mark.parametrize("objective", [each for each in DRAWN if each.difference == "exact"], ids=str)
+@pytest.mark.parametrize("objective", [each for each in DRAWN if each.pair_settings().difference == "exact"], ids=str)
 def test_the_expected_gradient_is_that_over_all_rankings(objective, draws):
     scores, labels = np.array([0.5, 0.0, -0.3, 1.0, 0.9]), np.array([2.0, 0.0, 1.0, 0.0, 3.0])
     gumbel = dataclasses.replace(objective, noise="gumbel", noise_scale=0.8, permutations=draws)

@@ -11,7 +11,7 @@ from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.objectives.base import Facts, Noise
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import PairSettings, PairwiseObjective
 from ltr_objectives.objectives.reference import reference_gains
 from ltr_objectives.queries import Queries
 
@@ -77,19 +77,13 @@ class LambdaLoss(NDCGObjective, PairwiseObjective, text="lambdaloss"):
 
     checks: ClassVar[dict[str, Check]] = {"weights": one_of(*get_args(Weights))}
 
-    difference = "noisy"  # ranks and scores are those of the draw
-
     @property
     def facts(self) -> Facts:
         return super().facts._replace(takes_clicks=False)
 
-    @property
-    def truncation(self) -> int | None:
-        return self.k
-
-    @property
-    def permutations(self) -> int:
-        return 1 if self.noise is None else self.samples
+    def pair_settings(self) -> PairSettings:
+        draws = 1 if self.noise is None else self.samples
+        return super().pair_settings()._replace(truncation=self.k, draws=draws, difference="noisy")
 
     @property
     def _factors(self) -> tuple[float, float]:

@@ -13,8 +13,7 @@ from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, UPPER
-from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Facts, Objective
+from ltr_objectives.objectives.base import Facts, Noise, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import brute_force_changes, softplus
 from ltr_objectives.queries import Queries
@@ -55,30 +54,40 @@ def _check_neighbors(name: str, value: object) -> object:
     return value if isinstance(value, str) and value == "all" else check_integer(name, value)
 
 
+class PairSettings(NamedTuple):
+    """The pairs that count, and how."""
+
+    sigma: float = 1.0
+    truncation: int | None = None  # at least one document of a pair is among this many first ranks
+    neighbors: int | Literal["all"] = "all"  # documents of a pair are at most this many ranks apart
+    partners: int | None = None  # of a document of a longer list, drawn at random
+    score_norm: bool = False
+    lambda_norm: bool | None = False  # None normalises, unless there are propensities or queries count by their amounts
+    draws: int = 1
+    noise: Noise | None = None
+    noise_scale: float = 1.0
+    difference: Difference = "exact"
+    hessian: Hessian = "exact"
+    seed: int = 0
+
+    @property
+    def random(self) -> bool:
+        return self.noise is not None or self.partners is not None
+
+    @property
+    def near(self) -> int:
+        return MANY if self.neighbors == "all" else self.neighbors
+
+
 class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
-    The formula is in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own fields. It
-    overrides ``layers`` and ``pair_weights`` if the weights are not the change of ``metric``, and ``loss`` if it is not
-    logistic. This class is not a dataclass, because its settings would come first among a subclass's parameters.
+    The formula is in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides ``pair_settings`` if its parameters have
+    other names, ``layers`` and ``pair_weights`` if the weights are not the change of ``metric``, and ``loss`` if it is
+    not logistic.
     """
 
-    metric: Any = None
-
-    sigma: Any = 1.0
-    truncation: Any = None
-    neighbors: Any = "all"
-    partners: Any = None
-    score_norm: Any = False
-    lambda_norm: Any = False  # None normalises, unless there are propensities or queries count by their amounts
-    permutations: Any = 1
-    noise: Any = None
-    noise_scale: Any = 1.0
-    difference: Any = "exact"
-    hessian: Any = "exact"
-    preset: Any = None
-    seed: Any = 0
-
+    preset: str | None = None
     presets: ClassVar[dict[Any, dict[str, Any]]] = {}  # values of the parameters that are not written
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     checks: ClassVar[dict[str, Check]] = {
@@ -95,61 +104,71 @@ class PairwiseObjective(Objective):
             if name not in (*self._written, *self._given) and getattr(self, name) == usual:
                 object.__setattr__(self, name, value)
         super().__post_init__()
-        both = self.neighbors != "all" and self.partners is not None
+        pairs = self.pair_settings()
+        both = pairs.neighbors != "all" and pairs.partners is not None
         require(not both, "neighbors and partners both choose the pairs; pass one of them")
+
+    def pair_settings(self) -> PairSettings:
+        """Return the settings of the pairs; by default the parameters with their names."""
+        return PairSettings(**{name: value for name, value in self.settings().items() if name in PairSettings._fields})
 
     @property
     def facts(self) -> Facts:
+        pairs, metric = self.pair_settings(), self.weighing_metric
         return Facts(
-            random=self._random,
-            hessian_kind=self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate",
+            random=pairs.random,
+            hessian_kind=self.loss.hessian_kind if pairs.hessian == "exact" and self._has_loss else "estimate",
             takes_clicks=True,
-            label_limit=None if self.metric is None else self.weighing_metric.label_limit,
+            label_limit=None if metric is None else metric.label_limit,
         )
 
     @property
-    def _random(self) -> bool:
-        return self.noise is not None or self.partners is not None
-
-    @property
-    def weighing_metric(self) -> Metric:
-        """The metric whose change weighs the pairs."""
-        metric: Metric = self.metric
-        return metric
+    def weighing_metric(self) -> Any:
+        """The metric whose change weighs the pairs; None if the weights are of another kind."""
+        return getattr(self, "metric", None)
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """Return the weights of the pairs, as the kernels take them: the sum over layers."""
-        return self.weighing_metric.layers(queries)
+        found: tuple[Terms, ...] = self.weighing_metric.layers(queries)
+        return found
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         """Return the weight, at least 0, of each pair of ranks of one list, by definition: O(n^2) or slower."""
         return np.abs(brute_force_changes(self.weighing_metric, labels))
 
-    @property
-    def _near(self) -> int:
-        return MANY if self.neighbors == "all" else self.neighbors
-
     def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
         """Return the pairs that count, as the kernels read them."""
-        near, cutoff = self._near, max(terms.cutoff for terms in layers)
-        ranks = min(cutoff, self.truncation or MANY)
+        chosen, cutoff = self.pair_settings(), max(terms.cutoff for terms in layers)
+        near, ranks = chosen.near, min(cutoff, chosen.truncation or MANY)
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, UPPER) for terms in layers)
         ordered = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss.code, float(self.sigma), ranks, ordered, near, self.partners or MANY,
-                     self.difference == "noisy", bool(self.score_norm), self._normalizes(queries.propensity),
-                     propensity, NO_ORDER, NO_DELTA)  # fmt: skip
+        return Pairs(
+            loss=self.loss.code,
+            sigma=float(chosen.sigma),
+            truncation=ranks,
+            ordered=ordered,
+            neighbors=near,
+            partners=chosen.partners or MANY,
+            noisy=chosen.difference == "noisy",
+            score_norm=bool(chosen.score_norm),
+            lambda_norm=self._normalizes(queries.propensity),
+            propensity=propensity,
+            by_label=NO_ORDER,
+            delta=NO_DELTA,
+        )
 
     def _normalizes(self, propensity: np.ndarray | None) -> bool:
-        if self.lambda_norm is not None:
-            return bool(self.lambda_norm)
-        return propensity is None and (self.metric is None or self.weighing_metric.maximum is not None)
+        asked, metric = self.pair_settings().lambda_norm, self.weighing_metric
+        if asked is not None:
+            return bool(asked)
+        return propensity is None and (metric is None or metric.maximum is not None)
 
     def fill(self, call: Call) -> None:
         queries, layers = call.queries, self.layers(call.queries)
-        pairs = self._pairs(queries, layers)
-        rng = call.rng(self.seed, self.permutations, NOISES[self.noise], self.noise_scale) if self._random else None
+        pairs, of = self._pairs(queries, layers), self.pair_settings()
+        rng = call.rng(of.seed, of.draws, NOISES[of.noise], of.noise_scale) if of.random else None
         if self._is_by_gain(pairs, layers):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
         else:
@@ -168,7 +187,8 @@ class PairwiseObjective(Objective):
 
     def visits(self, queries: Queries) -> float:
         layers, gain = self.layers(queries), queries.in_longest(self.worth(queries))
-        pairs, draws = self._pairs(queries, layers), self.permutations if self._random else 1
+        chosen = self.pair_settings()
+        pairs, draws = self._pairs(queries, layers), chosen.draws if chosen.random else 1
         reach = min(queries.longest, pairs.truncation, pairs.neighbors, pairs.partners)
         if self._is_by_gain(pairs, layers):  # a draw takes a fifth of the time
             return float(queries.longest) * min(reach, int(np.count_nonzero(gain))) * (1 + draws / 5)
@@ -185,14 +205,16 @@ class PairwiseObjective(Objective):
 
     @property
     def _has_loss(self) -> bool:
-        return not (self._random or self.score_norm or self._normalizes(None))
+        pairs = self.pair_settings()
+        return not (pairs.random or pairs.score_norm or self._normalizes(None))
 
     def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the documents in rank order, the ranks of the higher and lower label of pairs, and their weights."""
         order = np.argsort(-scores.real, kind="stable")
         y = labels[order]
         d, e = np.triu_indices(len(y), 1)
-        counts = (d < (self.truncation or MANY)) & (e - d <= self._near) & (y[d] != y[e])
+        pairs = self.pair_settings()
+        counts = (d < (pairs.truncation or MANY)) & (e - d <= pairs.near) & (y[d] != y[e])
         d, e = d[counts], e[counts]
         return order, np.where(y[d] > y[e], d, e), np.where(y[d] > y[e], e, d), self.pair_weights(y)[d, e]
 
@@ -200,21 +222,22 @@ class PairwiseObjective(Objective):
         if not self._has_loss:
             return None
         order, hi, lo, delta = self._ranked(scores, labels)
-        return np.sum(delta * self.loss.value(self.sigma * (scores[order[hi]] - scores[order[lo]])))
+        return np.sum(delta * self.loss.value(self.pair_settings().sigma * (scores[order[hi]] - scores[order[lo]])))
 
     def reference(
         self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        if self._random:
+        pairs = self.pair_settings()
+        if pairs.random:
             return None
         order, hi, lo, delta = self._ranked(scores, labels)
         gap = scores[order[hi]] - scores[order[lo]]
-        if self.score_norm and scores.min() != scores.max():
+        if pairs.score_norm and scores.min() != scores.max():
             delta = delta / (0.01 + np.abs(gap))
         if propensity is not None:
             delta = delta / propensity[order[hi]]
-        slope = self.sigma * delta * self.loss.slope(self.sigma * gap)
-        curve = self.sigma**2 * delta * self.loss.curve(self.sigma * gap)
+        slope = pairs.sigma * delta * self.loss.slope(pairs.sigma * gap)
+        curve = pairs.sigma**2 * delta * self.loss.curve(pairs.sigma * gap)
         grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
         for sign, rank in ((-1.0, hi), (1.0, lo)):
             np.add.at(grad, order[rank], sign * slope)
@@ -222,4 +245,4 @@ class PairwiseObjective(Objective):
         total = float(np.sum(2.0 * slope))
         if self._normalizes(propensity) and total > 0:
             grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
-        return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(len(hess))}[self.hessian]
+        return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(len(hess))}[pairs.hessian]

@@ -12,7 +12,7 @@ from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.base import Noise
-from ltr_objectives.objectives.pairwise import Difference, Hessian, PairwiseObjective
+from ltr_objectives.objectives.pairwise import Difference, Hessian, PairSettings, PairwiseObjective
 from ltr_objectives.queries import Queries
 
 # How CatBoost's modes read labels. In modes MRR and MAP labels above 0 are relevant, unlike in its metrics MRR and MAP.
@@ -111,6 +111,9 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
                 metric, reads = self.weighing_metric, CATBOOST_READS.get(name, {})
                 unwritten: Any = {option: value for option, value in reads.items() if option not in metric._written}
                 object.__setattr__(self, "metric", replace(metric, **unwritten))
+
+    def pair_settings(self) -> PairSettings:
+        return super().pair_settings()._replace(draws=self.permutations)
 
     @property
     def _native(self) -> MRR | MAP | None:

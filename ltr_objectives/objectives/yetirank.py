@@ -9,7 +9,7 @@ from ltr_objectives.checks import Check, check_fraction
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.objectives.base import Noise
-from ltr_objectives.objectives.pairwise import Hessian, PairwiseObjective
+from ltr_objectives.objectives.pairwise import Hessian, PairSettings, PairwiseObjective
 from ltr_objectives.queries import Queries
 
 CATBOOST_FACTOR = 0.15
@@ -50,7 +50,9 @@ class YetiRank(PairwiseObjective, text="yetirank"):
 
     presets: ClassVar[dict[Any, dict[str, Any]]] = {"catboost": {}}
     checks: ClassVar[dict[str, Check]] = {"decay": check_fraction}
-    neighbors = 1
+
+    def pair_settings(self) -> PairSettings:
+        return super().pair_settings()._replace(neighbors=1, draws=self.permutations)
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         return queries.once(("layers", self), lambda: (self._terms(queries),))

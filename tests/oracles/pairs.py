@@ -34,7 +34,7 @@ def gradient_of(objective, scores, labels, order):
     gradient = np.zeros(n)
     for d, e in zip(*np.triu_indices(n, 1), strict=True):
         a, b = order[d], order[e]
-        if labels[a] != labels[b] and (objective.neighbors == "all" or e - d <= objective.neighbors):
+        if labels[a] != labels[b] and e - d <= objective.pair_settings().near:
             hi, lo = (a, b) if labels[a] > labels[b] else (b, a)
             slope = weights[d, e] * expit(scores[lo] - scores[hi])
             gradient[[hi, lo]] += -slope, slope
@@ -58,25 +58,24 @@ def uniforms(key, n, draws):
 
 def by_definition(objective, scores, labels):
     """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
-    n = len(scores)
-    key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
+    n, pairs, metric = len(scores), objective.pair_settings(), objective.weighing_metric
+    key = np.uint64(stream(np.uint64(pairs.seed), np.uint64(0), np.uint64(0)))
     grad, hess, total = np.zeros(n), np.zeros(n), 0.0
     d, e = np.triu_indices(n, 1)
-    for u in uniforms(key, n, objective.permutations):
-        noisy = scores + objective.noise_scale * np.array([quantile(NOISES[objective.noise], x) for x in u])
+    for u in uniforms(key, n, pairs.draws):
+        noisy = scores + pairs.noise_scale * np.array([quantile(NOISES[pairs.noise], x) for x in u])
         order = np.argsort(-noisy, kind="stable")
         a, b = order[d], order[e]
-        near = n if objective.neighbors == "all" else objective.neighbors
-        counted = (labels[a] != labels[b]) & (d < (objective.truncation or n)) & (e - d <= near)
+        counted = (labels[a] != labels[b]) & (d < (pairs.truncation or n)) & (e - d <= pairs.near)
         weights = objective.pair_weights(labels[order])[d, e] * counted
         hi, lo = np.where(labels[a] > labels[b], (a, b), (b, a))
-        at = noisy if objective.difference == "noisy" else scores
+        at = noisy if pairs.difference == "noisy" else scores
         slope, curve = (expit(sign * (at[lo] - at[hi])) for sign in (1, -1))
         for rows, sign in ((hi, -1), (lo, 1)):
             np.add.at(grad, rows, sign * weights * slope)
             np.add.at(hess, rows, weights * slope * curve)
-        total += 2 * np.sum(weights * slope) / objective.permutations
-    amounts = objective.metric is not None and objective.metric.maximum is None  # by which queries count
-    norm = not amounts if objective.lambda_norm is None else objective.lambda_norm
+        total += 2 * np.sum(weights * slope) / pairs.draws
+    amounts = metric is not None and metric.maximum is None  # by which queries count
+    norm = not amounts if pairs.lambda_norm is None else pairs.lambda_norm
     factor = np.log2(1 + total) / total if norm and total > 0 else 1.0
-    return factor * grad / objective.permutations, factor * hess / objective.permutations
+    return factor * grad / pairs.draws, factor * hess / pairs.draws
