@@ -26,6 +26,7 @@ from ltr_objectives import Metric, Objective, adapters
 from ltr_objectives.adapters._auto import Candidate
 from ltr_objectives.adapters._ranker import Fitted, Ranker
 from ltr_objectives.adapters._tradeoff import Tradeoff
+from ltr_objectives.extensible import Extensible
 from ltr_objectives.statistics import Comparison
 from ltr_objectives.workbench.cli.app import app
 
@@ -267,7 +268,8 @@ def public_members(thing: type) -> list[str]:
     bases = [base for base in thing.__mro__ if base.__module__.startswith("ltr_objectives.")]
     found = [item for base in bases for item in vars(base).items()]
     routines = [n for n, v in found if isinstance(v, property) or getattr(v, "__name__", "") == n]
-    names = dict.fromkeys((*getattr(thing, "__annotations__", {}), *routines))
+    annotated = [name for base in bases if base is not Extensible for name in inspect.get_annotations(base)]
+    names = dict.fromkeys((*annotated, *routines))
     return [name for name in names if not name.startswith("_") and name not in inspect.signature(thing).parameters]
 
 

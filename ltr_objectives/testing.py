@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import LTRError, described, require
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.swaps import swap_matrix
-from ltr_objectives.metrics.base import LEARNED, Metric, Ties
+from ltr_objectives.metrics.base import LEARNED, Metric
+from ltr_objectives.metrics.options import Ties
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Arrays
 from ltr_objectives.objectives.composite import Composite, leaves

@@ -2,16 +2,14 @@
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Check, check_integer, is_number, one_of, optional, refuse
 from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.extensible import Named
-from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.kernels.threads import run
@@ -30,15 +28,7 @@ GAINS: dict[int, tuple[Callable[[np.ndarray], np.ndarray], str]] = {  # by kind:
     RELEVANT: (lambda gain: (gain == 0) | (gain == 1), "0 or 1"),
 }
 
-Ties = Literal["average", "input", "worst", "best"]
-QueryWeights = Literal["mean", "rows", "relevant", "ignore"]
 Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval"]
-
-
-def _check_empty(name: str, value: object) -> object:
-    if not is_number(value) and not (isinstance(value, str) and value == "skip"):
-        refuse(name, value, "must be a number or 'skip'")
-    return value
 
 
 @dataclass(frozen=True)
@@ -68,26 +58,11 @@ class Metric(Options, abc.ABC):
         For other values of the parameters; from an evaluation, for labels that the metric does not take.
     """
 
-    k: int | None = None
-    ties: Ties = "average"
-    empty: float | str = 0.0
-    query_weights: QueryWeights = "mean"
-    goal: str | None = field(default=None, kw_only=True)
-
     named = Named("metrics")
-    checks: ClassVar[dict[str, Check]] = {
-        "k": optional(check_integer),
-        "ties": one_of(*get_args(Ties)),
-        "empty": _check_empty,
-        "query_weights": one_of(*get_args(QueryWeights)),
-        "goal": optional(lambda name, goal: check_goal(goal)),
-    }
     LINEAR, CASCADE, AVERAGE = LEARNED
     kind: ClassVar[int]
     maximum: ClassVar[float | None] = 1.0
     lower_is_better: ClassVar[bool] = False  # such metrics are only evaluated
-    conventions: ClassVar[dict[str, dict[str, Any]]] = {}  # by library, the options that are not the defaults
-    cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
     _beyond_limit: ClassVar[str] = "map the labels first"  # what to do with labels above label_limit
     _not_read: ClassVar[dict[str, str]] = {
         "per_query": "override values instead",
@@ -97,16 +72,6 @@ class Metric(Options, abc.ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(hasattr(self, "kind"), f"{self.name} has no kind; write kind, such as Metric.LINEAR")
-        require(self.cutoff not in ("none", "query") or self.k is None, f"{self.name} has no cutoff; leave k out")
-        require(
-            self.cutoff != "required" or self.k is not None,
-            f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
-        )
-
-    @property
-    def goals(self) -> tuple[str, ...]:
-        """The goals whose labels the metric reads."""
-        return () if self.goal is None else (self.goal,)
 
     @property
     def parts(self) -> tuple[tuple[float, "Metric"], ...]:
@@ -116,11 +81,6 @@ class Metric(Options, abc.ABC):
     def of_parts(self, value: Callable[["Metric"], Any], of: Callable[[str | None], Queries] | None = None) -> Any:
         """Return the ``value`` of the metric; of a sum, of its parts in their units on queries ``of`` their goals."""
         return value(self)
-
-    @property
-    def _of_empty(self) -> float:
-        """The value of an empty query in ``reference``; one that the mean skips has 0 there, which no swap changes."""
-        return 0.0 if self.empty == "skip" else float(self.empty)
 
     @property
     def label_limit(self) -> float | None:

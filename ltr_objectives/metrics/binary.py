@@ -11,7 +11,8 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.kernels.values import RELEVANT
 from ltr_objectives.metrics import gains
-from ltr_objectives.metrics.base import Metric, QueryWeights
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.options import QueryWeights
 from ltr_objectives.queries import Queries
 
 ShortLists = Literal["pad", "shrink"]

@@ -1,21 +1,62 @@
 """The options of metrics: their text, and their values under the conventions of libraries."""
 
 from collections.abc import Iterable
-from dataclasses import MISSING, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self, get_args
 
+from ltr_objectives.checks import Check, check_integer, is_number, one_of, optional, refuse
 from ltr_objectives.errors import require, shown
 from ltr_objectives.extensible import Extensible
-from ltr_objectives.goals import with_goal
+from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.language import metric_text
 
+Ties = Literal["average", "input", "worst", "best"]
+QueryWeights = Literal["mean", "rows", "relevant", "ignore"]
 
+
+def _check_empty(name: str, value: object) -> object:
+    if not is_number(value) and not (isinstance(value, str) and value == "skip"):
+        refuse(name, value, "must be a number or 'skip'")
+    return value
+
+
+@dataclass(frozen=True)
 class Options(Extensible):
-    """The base of metrics that writes them as text."""
+    """The base of metrics: the options of all, which :class:`ltr_objectives.Metric` explains, and their text."""
 
-    k: int | None
-    goal: str | None
-    conventions: ClassVar[dict[str, dict[str, Any]]]
+    k: int | None = None
+    ties: Ties = "average"
+    empty: float | str = 0.0
+    query_weights: QueryWeights = "mean"
+    goal: str | None = field(default=None, kw_only=True)
+
+    checks: ClassVar[dict[str, Check]] = {
+        "k": optional(check_integer),
+        "ties": one_of(*get_args(Ties)),
+        "empty": _check_empty,
+        "query_weights": one_of(*get_args(QueryWeights)),
+        "goal": optional(lambda name, goal: check_goal(goal)),
+    }
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {}  # by library, the options that are not the defaults
+    cutoff: ClassVar[str] = "optional"  # or "required", or "none", or "query" of a metric with one for each query
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.cutoff not in ("none", "query") or self.k is None, f"{self.name} has no cutoff; leave k out")
+        require(
+            self.cutoff != "required" or self.k is not None,
+            f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
+        )
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """The goals whose labels the metric reads."""
+        return () if self.goal is None else (self.goal,)
+
+    @property
+    def _of_empty(self) -> float:
+        """The value of an empty query in ``reference``; one that the mean skips has 0 there, which no swap changes."""
+        return 0.0 if self.empty == "skip" else float(self.empty)
 
     def __str__(self) -> str:
         """Return the text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[liked]``, with options written.
