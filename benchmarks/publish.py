@@ -227,7 +227,7 @@ def latency(document: Document) -> Lines:
         found.setdefault(r["way"], {})[r["library"]] = _few(r["ms"])
     libraries = list(next(iter(found.values())))
     lines = [["a request of 30 documents", *(f"{library}, ms" for library in libraries)]]
-    return lines + [[way, *(by[library] for library in libraries)] for way, by in found.items()]
+    return lines + [[way, *(by.get(library, "") for library in libraries)] for way, by in found.items()]
 
 
 def variance(document: Document) -> Lines:
