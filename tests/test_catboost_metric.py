@@ -100,12 +100,12 @@ def test_other_pools_than_those_given():
     a, b, c = (Data(seed).pool for seed in range(3))
     metric = catboost_metric("ndcg", a, b, c)
     for pools in ((a, c, b), (b, a, c), (a, b, b)):
-        with pytest.raises(LTRError, match=r"is not pool \d of catboost_metric: they differ in group"):
+        with pytest.raises(LTRError, match=r"pool \d of catboost_metric"):
             train(metric, pools)
     for pools in ((a,), (a, b), (a, b, c, c)):
         with pytest.raises(LTRError, match="then each pool of eval_set in order"):
             train(metric, pools)
-    with pytest.raises(LTRError, match=r"eval set 1 must be a catboost\.Pool"):
+    with pytest.raises(LTRError, match="eval set 1"):
         train(metric, [a, b, (Data(2).X, LABELS)])
 
 

@@ -214,7 +214,7 @@ def test_metrics_and_sizes_are_those_of_one_process(client, metric):
 
 
 def test_sums_with_a_metric_without_a_maximum_are_refused(client):
-    with pytest.raises(LTRError, match="dcg@5 has no maximum"):
+    with pytest.raises(LTRError, match="dcg@5"):
         dask_evaluate("mrr + 0.1*dcg@5", *in_dask(X[:, 0], Y, QID))
 
 
@@ -269,7 +269,7 @@ def test_an_error_on_one_worker_ends_the_training_on_all(client):
     right = {"obj": xgboost_objective("lambdamart")}
     late = {**right, "custom_metric": xgboost_metric("err"), "evals": [data]}
     for wrong in ({"obj": xgboost_objective("lambdamart:err")}, late):
-        with pytest.raises(LTRError, match="err takes labels up to 4, got 5"):
+        with pytest.raises(LTRError, match=r"err .*labels"):
             in_xgboost(client, data, 2, **wrong)
         assert len(client.run(lambda: None)) == len(client.ncores())
         assert in_xgboost(client, data, 2, **right)[0].num_boosted_rounds() == 2  # no worker waits for another

@@ -81,9 +81,9 @@ def test_nothing_trains_or_stops_by_them(name):
     takes = [cls for each in objective_names() if "metric" in (cls := Objective.named[each]).parameters()]
     assert takes
     for call in (get_metric, objective_for, *takes, lambda m: compare_scores(m, SCORES, SCORES, Y, SIZES)):
-        with pytest.raises(LTRError, match="only evaluate computes it"):
+        with pytest.raises(LTRError, match="evaluate"):
             call(name)
-    with pytest.raises(LTRError, match=f"{name} has no cutoff"):
+    with pytest.raises(LTRError, match=f"{name} .*cutoff"):
         evaluate(f"{name}@5", SCORES, Y, SIZES)
 
 

@@ -49,15 +49,15 @@ def test_arrays_of_another_data_set_are_refused():
     queries, other = Queries([0, 1, 0, 2], [2, 2]), Queries([0, 1], [2])
     scores = other.check_scores([1.0, 2.0])
     for objective in OBJECTIVES.values():
-        with pytest.raises(LTRError, match="scores has 2 entries"):
+        with pytest.raises(LTRError, match="scores"):
             objective.compute(queries, scores)
-        with pytest.raises(LTRError, match="skip has 1 entries"):
+        with pytest.raises(LTRError, match="skip"):
             objective.compute(queries, np.zeros(4), skip=np.zeros(1, bool))
     for metric in itertools.chain(*METRICS.values()):
         for values in (metric.values, metric.mean):
-            with pytest.raises(LTRError, match="scores has 2 entries"):
+            with pytest.raises(LTRError, match="scores"):
                 values(queries, scores)
-    with pytest.raises(LTRError, match="labels has 2 entries"):
+    with pytest.raises(LTRError, match="labels"):
         queries.with_labels(other.labels)
 
 
@@ -128,7 +128,7 @@ ACCEPTED = {
 @pytest.mark.parametrize("values", REFUSED)
 def test_values_that_are_no_numbers_are_refused_by_name(values):
     for entry, call in ENTRIES.items():
-        with pytest.raises(LTRError, match=rf"^{entry.split()[0]} (must be|has a masked value;)"):
+        with pytest.raises(LTRError, match=rf"^{entry.split()[0]} "):
             call(REFUSED[values]())
 
 
@@ -276,24 +276,24 @@ def test_series_in_another_order_are_warned_of_by_name(entry):
     if entry != "per_query":
         given["weight"] = np.ones(120)
         by_query = pd.Series(np.arange(1.0, 31.0))
-        with pytest.warns(LTRWarning, match=r"^weight has the entries of qid.unique\(\)"):
+        with pytest.warns(LTRWarning, match=r"^weight .*qid"):
             call(**given | {"weight": by_query})
         call(**given | {"weight": by_query.loc[pd.unique(ids)]})
     call(**{name: pd.Series(values) for name, values in given.items()})
     for name in given.keys() - {"y"}:
         turned = {name: pd.Series(given[name])[::-1]}
-        with pytest.warns(LTRWarning, match=f"^(labels|{names.get(name, name)}) has the entries"):
+        with pytest.warns(LTRWarning, match=f"^(labels|{names.get(name, name)}) "):
             call(**given | {"y": pd.Series(given["y"])} | turned)
         call(**given | turned)  # one alone says nothing
 
 
 def test_the_orders_of_goals_of_two_models_and_of_users():
     y, qid = np.arange(120) % 2, np.repeat(np.arange(30)[::-1], 4)
-    with pytest.warns(LTRWarning, match=r"^labels\['b'\] has the entries of labels\['a'\].index"):
+    with pytest.warns(LTRWarning, match=r"^labels\['b'\] .*labels\['a'\]"):
         evaluate("ndcg[b]", y, {"a": pd.Series(y), "b": pd.Series(y)[::-1]}, qid=qid)
-    with pytest.warns(LTRWarning, match=r"^scores_b has the entries of scores_a.index"):
+    with pytest.warns(LTRWarning, match=r"^scores_b .*scores_a"):
         compare_scores("ndcg", pd.Series(y), pd.Series(-y)[::-1], y, qid=qid)
-    with pytest.warns(LTRWarning, match="^user has"):
+    with pytest.warns(LTRWarning, match="^user "):
         compare_scores("ndcg", y, -y, y, qid=qid, user=pd.Series(np.arange(30)))
 
 

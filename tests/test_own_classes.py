@@ -57,7 +57,7 @@ def test_methods_that_would_be_ignored_are_refused(base):
     not_read = [name for cls in base.__mro__ for name in vars(cls).get("_not_read", ())]
     assert not_read
     for name in not_read:
-        with pytest.raises(LTRError, match=rf"Mine.{name} would be ignored"):
+        with pytest.raises(LTRError, match=rf"Mine\.{name} "):
             type("Mine", (base,), {name: lambda self, *_: None})
     plain = type("Mine", (base,), {"of_its_own": lambda self: None, "__module__": __name__})
     dataclass(frozen=True, slots=True)(plain)  # makes a second class, with its own __init__
@@ -86,7 +86,7 @@ def test_a_subclass_does_not_take_what_was_computed_for_its_base(base, changed):
 
 def test_gradients_that_are_nan_are_located():
     for iteration in (0, 1):
-        with pytest.raises(LTRError, match="row 3 is NaN"):
+        with pytest.raises(LTRError, match="row 3"):
             Half().gradient_hessian(SCORES, LABELS, GROUP, iteration=iteration)
 
 
@@ -141,13 +141,13 @@ def test_arrays_of_a_call_are_changed_in_place():
 def test_a_class_without_a_name_is_refused(base):
     for name in ("gain", "discount", "reference", "fill"):
         base = type("Nameless", (base,), {name: lambda self, *_: None})
-    with pytest.raises(LTRError, match="Nameless has no name"):
+    with pytest.raises(LTRError, match=r"Nameless .*name"):
         base()
 
 
 def test_a_metric_without_a_family_is_refused():
     given = {name: vars(Right)[name] for name in ("name", "gain", "discount", "reference")}
-    with pytest.raises(LTRError, match="has no kind"):
+    with pytest.raises(LTRError, match="kind"):
         type("Wrong", (Metric,), given)()
 
 

@@ -155,7 +155,7 @@ def test_names_categories_and_pairs_come_with_a_pool():
     assert fitted.predict(table).shape == TRAIN.y.shape
     pairs = pool(pairs=[[0, 1], [2, 1]])
     assert ranker("catboost", "PairLogit").fit(pairs).best_iteration_ == 8
-    with pytest.warns(LTRWarning, match="yetiloss does not read the 2 pairs of the pool"):
+    with pytest.warns(LTRWarning, match=r"yetiloss .*the 2 pairs"):
         ranker("catboost").fit(pairs)
 
 

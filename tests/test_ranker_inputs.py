@@ -245,7 +245,7 @@ def test_numbers_of_columns_beside_a_column_of_ids_are_refused(library):
     table = pandas.DataFrame({"qid": TRAIN.qid, "1st": TRAIN.X[:, 0], "2nd": TRAIN.qid % 3})
     for name, values in BY_NUMBER[library].items():
         for value in values:
-            with pytest.raises(LTRError, match=f"^{name}= counts columns"):
+            with pytest.raises(LTRError, match=f"^{name}="):
                 made(library, **{name: value}).fit(table, TRAIN.y)
     for name, value in BY_NAME[library].items():
         assert made(library, **{name: value}).fit(table, TRAIN.y).booster_

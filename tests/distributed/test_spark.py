@@ -77,7 +77,7 @@ def test_early_stopping_by_our_metric(spark):
 def test_an_error_on_one_worker_ends_the_training(spark):
     wrong = FRAME.assign(label=np.where(np.arange(len(FRAME)) == len(FRAME) - 1, 5, Y))
     estimator = ranker(obj=xgboost_objective("lambdamart:err"), force_repartition=True)
-    with pytest.raises(Exception, match="err takes labels up to 4, got 5"):
+    with pytest.raises(Exception, match=r"err .*labels"):
         estimator.fit(spark.createDataFrame(wrong))
 
 

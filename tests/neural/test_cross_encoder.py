@@ -80,5 +80,5 @@ def test_bad_input_is_refused(model):
     with pytest.raises(LTRError, match="one list of documents and one label for each"):
         cross_encoder_loss(model, "listnet")([["a", "b"], [["c"], ["d", "e"]]], [torch.ones(2), torch.ones(1)])
     model.model.classifier = torch.nn.Linear(16, 2)
-    with pytest.raises(LTRError, match="scores has 4 entries"):
+    with pytest.raises(LTRError, match="scores"):
         cross_encoder_loss(model, "listnet")([["a"], [["b", "c"]]], [torch.ones(2)])
