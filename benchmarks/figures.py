@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters import TradeoffDisplay
+from ltr_objectives.adapters import PropensityDisplay, TradeoffDisplay
 from ltr_objectives.adapters._tradeoff import Tradeoff
+from ltr_objectives.position_bias import PositionOffsets
 
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 NATIVE = {  # the library's own ranking objectives that were timed, of which the slowest is drawn first
@@ -133,6 +134,15 @@ def front(found: Tradeoff) -> Figure:
     ax.grid(lw=0)
     ax.set_xlabel("change of relevance (NDCG@10), %", fontsize=10, color=INK)
     ax.set_ylabel("change of revenue, %", fontsize=10, color=INK)
+    return figure
+
+
+def propensities(found: PositionOffsets) -> Figure:
+    """Draw how often each position is looked at."""
+    figure = blank(4.8, 3.4)
+    ax = figure.subplots()
+    PropensityDisplay.from_offsets(found, ax)
+    quiet(ax)
     return figure
 
 

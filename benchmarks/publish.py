@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import TITLES, front, lead_dots, pushes, questions, seconds, write
+from benchmarks.figures import TITLES, front, lead_dots, propensities, pushes, questions, seconds, write
 from benchmarks.provenance import provenance
 from ltr_objectives import LambdaMART
 from ltr_objectives._files import replacing
@@ -30,7 +29,7 @@ PARTS = {  # of a study, by the beginning of the title; the table and an explana
 }
 LABELS = (0, 2, 1, 0)  # of a ranked list
 QUESTIONS = {  # about the metric, and what is trained for it
-    "clicks instead of judgements?": "a pairwise loss, position=",
+    "clicks instead of judgements?": "any of these, position=",
     "several goals?": "a sum of objectives, or bounds=",
     "own metric, gains, discounts?": "YetiLoss for the metric",
     "a threshold on grades?": "YetiLoss for NDCG + for it",
@@ -342,13 +341,13 @@ def published(text: str, results: Path) -> str:
     return BLOCK.sub(anew, text)
 
 
-def tradeoff(page: Path = ROOT / "docs" / "several_goals.md") -> Figure:
-    """Draw the trade-off of a page, whose code is run up to it."""
+def found_on(page: str) -> Any:
+    """Return what the code of a page calls ``found``; it is run up to there."""
     names: dict[str, Any] = {}
-    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M):
+    for code in re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.S | re.M):
         if "found" not in names:
-            exec(compile(code, page.name, "exec"), names)
-    return front(names["found"])
+            exec(compile(code, page, "exec"), names)
+    return names["found"]
 
 
 def publish(
@@ -362,7 +361,8 @@ def publish(
         "seconds": seconds(json.loads((results / "training.json").read_text())["results"]),
         "level": lead_dots(pooled(results)),
         "pushes": pushes(LABELS, {name.upper(): pushed(name) for name in ("ndcg", "mrr")}),
-        "tradeoff": tradeoff(),
+        "tradeoff": front(found_on("several_goals.md")),
+        "propensities": propensities(found_on("position_bias.md")),
         "objectives": questions(QUESTIONS),
     }
     for name, figure in pictures.items():

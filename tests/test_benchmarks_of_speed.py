@@ -11,7 +11,7 @@ import xgboost as xgb
 from commands import benchmark
 from oracles.references import reference
 
-from benchmarks import publish, variance
+from benchmarks import clicks, publish, variance
 from benchmarks.kernels import CASES
 from benchmarks.money import OURS
 from benchmarks.one_list import OBJECTIVES
@@ -142,3 +142,21 @@ def test_requests_are_timed_in_every_library(tmp_path):
     benchmark("latency", "--repeats", 1, "--out", tmp_path)
     table = publish.latency(json.loads((tmp_path / "latency.json").read_text()))
     assert all(float(cell) > 0 for line in table[1:] for cell in line[1:] if cell)
+    assert all(float(cell) > 0 for line in table[1:] for cell in line[1:])
+
+
+@pytest.mark.release
+def test_clicks_judge_each_correction_and_go_on_where_they_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(clicks, "SIZE", (30, 30))
+    monkeypatch.setattr(clicks, "ROUNDS", (1, 30, 100))
+    monkeypatch.setattr(clicks, "WORLDS", {"feature": clicks.WORLDS["feature"]._replace(queries=60)})
+    for seeds in ("1", "1,2"):
+        benchmark("clicks", "--seeds", seeds, "--out", tmp_path)
+    written = json.loads((tmp_path / "clicks.json").read_text())
+    cells = [(r["world"], r["seed"], r["library"], r["method"]) for r in written["results"]]
+    assert len(cells) == len(set(cells)) == 2 * sum(map(len, clicks.METHODS.values()))
+    table = publish.clicks(written)
+    rivals = [(library, method) for library, of in clicks.METHODS.items() for method in of if method != "position="]
+    assert [tuple(line[:2]) for line in table[1:]] == rivals
+    assert len(publish.clicks_by_world(written)) == 3
+    assert all(0 <= float(x) <= 100 for _, *line in publish.clicks_criteria(written)[1:] for x in line)

@@ -175,7 +175,7 @@ def test_two_one_sided_tests_and_the_random_effect():
 def test_the_picture_of_a_trade_off_is_that_of_its_page(monkeypatch):
     page = ROOT / "docs" / "several_goals.md"
     examples.less_data(monkeypatch)
-    [ax] = publish.tradeoff(page).axes
+    [ax] = publish.front(publish.found_on("several_goals.md")).axes
     trainings = set(re.findall(r"^((?:may lose|weight) [\d.]+%?)", page.read_text(), re.M))
     assert len(trainings) > 6
     assert trainings < {text.get_text() for text in ax.texts}
