@@ -31,7 +31,7 @@ def position_offsets(
 
     A regression by trees says where the features would put each document; it is trained on one half of the queries for
     the other. Given this, positions are as good as random, and the clicks show their bias:
-    :func:`ltr_objectives.position_bias.estimate` has the formula. ``fit(position=)`` of the estimators calls this. Call
+    ``ltr_objectives.position_bias.estimate`` has the formula. ``fit(position=)`` of the estimators calls this. Call
     it to see the estimate, for a training by the library's own functions, or with an objective of its own.
 
     Parameters

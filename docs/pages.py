@@ -59,6 +59,7 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
 OTHER_FILE = re.compile(r"\[([^\]]*)\]\(\.\./((?!docs/)[^)]*)\)")  # a link to no page of the site
+VALUES = re.compile(r" \(\[values\]\(\.\./[^)]*\)\)")  # a link to numbers alone
 REPOSITORY = os.environ.get("REPOSITORY_URL", "")  # as mkdocs.yml reads it
 SHOWN = re.compile(r"\]\(\.\./((?:notebooks|examples)/\w+)\.(?:ipynb|py)(?=[)#])")  # a file that is a page of the site
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -166,7 +167,9 @@ def on_site(markdown: str) -> str:
 
 def outside(markdown: str) -> str:
     """Lead links to files that are no pages of the site to the repository, or to nothing if it has no address."""
-    return OTHER_FILE.sub(rf"[\1]({REPOSITORY}/blob/main/\2)" if REPOSITORY else r"\1", markdown)
+    if REPOSITORY:
+        return OTHER_FILE.sub(rf"[\1]({REPOSITORY}/blob/main/\2)", markdown)
+    return OTHER_FILE.sub(r"\1", VALUES.sub("", markdown))
 
 
 def example(path: Path) -> str:
