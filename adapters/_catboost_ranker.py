@@ -127,10 +127,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         )  # fmt: skip
         evals = read_parts(
             eval_set,
-            group=either(eval_group=eval_group),
-            qid=either(eval_qid=eval_qid),
-            weight=either(eval_sample_weight=eval_sample_weight),
-            labels=either(eval_labels=eval_labels),
+            group=("eval_group", eval_group),
+            qid=("eval_qid", eval_qid),
+            weight=("eval_sample_weight", eval_sample_weight),
+            labels=("eval_labels", eval_labels),
         )
         return self._fit_parts(
             train, evals, init_model=init_model, callbacks=callbacks, verbose=verbose,

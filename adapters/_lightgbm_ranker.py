@@ -108,11 +108,11 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         )  # fmt: skip
         evals = read_parts(
             either(eval_set=eval_set, eval_X=_pairs(eval_X, eval_y))[1],
-            group=either(eval_group=eval_group),
-            qid=either(eval_qid=eval_qid),
-            weight=either(eval_sample_weight=eval_sample_weight),
-            labels=either(eval_labels=eval_labels),
-            margin=either(eval_init_score=eval_init_score),
+            group=("eval_group", eval_group),
+            qid=("eval_qid", eval_qid),
+            weight=("eval_sample_weight", eval_sample_weight),
+            labels=("eval_labels", eval_labels),
+            margin=("eval_init_score", eval_init_score),
         )
         return self._fit_parts(
             train, evals, init_model=init_model, callbacks=callbacks, verbose=verbose, eval_names=eval_names,

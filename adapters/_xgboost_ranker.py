@@ -105,11 +105,11 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         )  # fmt: skip
         evals = read_parts(
             eval_set,
-            group=either(eval_group=eval_group),
-            qid=either(eval_qid=eval_qid),
+            group=("eval_group", eval_group),
+            qid=("eval_qid", eval_qid),
             weight=either(eval_sample_weight=eval_sample_weight, sample_weight_eval_set=sample_weight_eval_set),
-            labels=either(eval_labels=eval_labels),
-            margin=either(base_margin_eval_set=base_margin_eval_set),
+            labels=("eval_labels", eval_labels),
+            margin=("base_margin_eval_set", base_margin_eval_set),
         )
         return self._fit_parts(
             train, evals, init_model=either(init_model=init_model, xgb_model=xgb_model)[1], callbacks=callbacks,
