@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -67,9 +66,8 @@ def bagged(
         "bounds" not in given, "bags stop on different queries, and a bound is kept on one eval set; leave bounds= out"
     )
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
-    known = inspect.signature(ranker.fit).parameters
     for name in own:
-        if name not in known or OF_ONE_TRAINING.fullmatch(name):
+        if OF_ONE_TRAINING.fullmatch(name):
             raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
     data = {"group": group, "qid": qid, "sample_weight": sample_weight, "labels": labels}
     part, _, params = read_fit(ranker, X, y, **data, propensity=propensity, position=position, **own)

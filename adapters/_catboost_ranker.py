@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._catboost import LIBRARY
-from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, either, read_part, read_parts
+from ltr_objectives.adapters._data import BaseEstimator, RegressorTags, check_is_fitted, either, read_part, read_parts
 from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.errors import LTRError
@@ -152,8 +152,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             self._adopt(self)
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import RegressorTags  # since version 1.6, which alone calls this
-
         tags = super().__sklearn_tags__()  # those of catboost.CatBoostRanker, for partial_dependence
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags

@@ -11,6 +11,7 @@ try:
     from scipy.sparse import csr_matrix, issparse
     from sklearn.base import BaseEstimator as BaseEstimator
     from sklearn.base import clone as clone
+    from sklearn.utils import RegressorTags as RegressorTags
     from sklearn.utils import check_array, column_or_1d
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
     from sklearn.utils.validation import validate_data as validate_data

@@ -223,7 +223,7 @@ def warn_of_unknown(X: Any, known: Mapping[Any, Sequence[Any]], name: str) -> No
 def named(X: Any) -> Any:
     """``X`` with strings as names of its columns, because the libraries take numbers for positions.
 
-    A frame is a shallow copy, because older versions of LightGBM set the categories of the caller's columns.
+    A frame is a shallow copy, so that the caller's keeps its names.
     """
     if not is_frame(X):
         return X
