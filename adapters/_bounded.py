@@ -29,7 +29,7 @@ from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.bounded import Bounded
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.queries import Queries, by_goal, to_numpy
+from ltr_objectives.queries import Queries, labels_by_goal, to_numpy
 from ltr_objectives.registry import objective_for
 
 Made = tuple[Bounded, Kept]
@@ -229,7 +229,8 @@ def bounded(
     chosen = get_metric(metric, convention)
     goals, parts = (read_labels(labels), read_labels(valid_labels)), [_rows(names[0], data) for data in (train, valid)]
     queries = [
-        Queries(by_goal(y, given), group, weight=weight) for (y, group, weight), given in zip(parts, goals, strict=True)
+        Queries(labels_by_goal(y, given), group, weight=weight)
+        for (y, group, weight), given in zip(parts, goals, strict=True)
     ]
     own = objective_for(chosen, queries[0]) if objective is None else get_objective(objective)
     shared = Shared(partial(read_bounds, bounds, chosen, own, convention, *queries))
@@ -237,7 +238,7 @@ def bounded(
     for data, reader, read in zip(queries, (made, kept), (made.facts.goals, kept.goals), strict=True):
         check_read(data.goals, read, reader.name)
         for goal in read:
-            data.of(goal)  # raises without labels
+            data.for_goal(goal)  # raises without labels
     if names[0] == "catboost":
         rows = rows_of(train), rows_of(valid)
         of_fit = OfFit(parts=kept.parts, queries=queries[1], shared=shared)

@@ -17,7 +17,7 @@ from ltr_objectives.metrics.equal_orders import warn_of_equal_orders
 from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.composite import leaves
-from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
+from ltr_objectives.queries import Queries, labels_by_goal, to_numpy, vector
 
 INSTEAD = {  # of parameters of the libraries' own objectives
     "label_gain": ", and give gains to the metric, as in NDCG(gain_type=(0, 1, 3))",
@@ -75,7 +75,7 @@ class Memo:
             if known.keys() == key.keys() and all(equal(known[name], key[name]) for name in key):
                 return queries
         first: Any = arrays.pop("labels")
-        queries = Queries(by_goal(first, goals), **arrays)
+        queries = Queries(labels_by_goal(first, goals), **arrays)
         copies = {name: None if values is None else values.copy() for name, values in key.items() if name != "labels"}
         self._known = (({"labels": queries.labels, **copies}, queries), *self._known)[:KEPT]  # already a copy
         return queries
@@ -252,5 +252,5 @@ class MetricCallable(OfLibrary):
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         where = f"a data set with {len(queries)} queries"
         key = "equal orders", self.metrics
-        queries.once(key, lambda: warn_of_equal_orders(self.metrics, queries, where, n_threads))
+        queries.cached(key, lambda: warn_of_equal_orders(self.metrics, queries, where, n_threads))
         return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]

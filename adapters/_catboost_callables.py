@@ -37,7 +37,7 @@ from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.around import innermost
 from ltr_objectives.objectives.base import Objective, read_queries
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.queries import Queries, by_goal, vector
+from ltr_objectives.queries import Queries, labels_by_goal, vector
 
 
 class CatBoostObjective(ObjectiveCallable):
@@ -191,7 +191,7 @@ class CatBoostMetric(OfLibrary):
             )
             queries = self._queries[i]
             if not equal(weight, given_weight(queries.weight_by_row)):
-                queries = Queries(by_goal(target, queries.goals), self._sets[i].group, weight=weight)
+                queries = Queries(labels_by_goal(target, queries.goals), self._sets[i].group, weight=weight)
             self._seen[address] = queries, weight, i
         queries, before, i = self._seen[address]
         if i == 0 and self._any_order:
@@ -277,7 +277,7 @@ def catboost_objective(
     if group_weight is not None:
         require(weight is None, "the pool has weights by row; CatBoost takes either those or group_weight")
         weight = vector("group_weight", group_weight).astype(np.float32)
-    by_name = by_goal(rows.labels, read_labels(labels))
+    by_name = labels_by_goal(rows.labels, read_labels(labels))
     queries = read_queries(chosen, by_name, rows.group, weight=weight, propensity=propensity)
     made = CatBoostObjective(chosen, rows, queries, newton_splits=newton_splits, n_threads=n_threads)
     return made.prepare(pool)

@@ -24,7 +24,16 @@ from ltr_objectives.adapters._tables import Part, is_frame, is_pool, with_number
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.position_bias import check_positions
-from ltr_objectives.queries import Queries, by_goal, check_rows, ids_of, refuse_masked, refuse_merged, to_numpy, vector
+from ltr_objectives.queries import (
+    Queries,
+    check_rows,
+    ids_of,
+    labels_by_goal,
+    refuse_masked,
+    refuse_merged,
+    to_numpy,
+    vector,
+)
 
 Named = tuple[str, Any]  # an argument of fit
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
@@ -97,7 +106,7 @@ def read_part(
     if y is None:
         raise LTRError("a ranker requires y to be passed, but the target y is None; y holds the labels")
     goals = read_labels(labels)
-    _refuse_leaks(table, by_goal(y, labels or {}), where)
+    _refuse_leaks(table, labels_by_goal(y, labels or {}), where)
     if column is not None:
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
@@ -107,7 +116,7 @@ def read_part(
     require(table.shape[0] == len(given), f"X has {table.shape[0]} rows, but y has {len(given)}")
     stored = _as_stored(given)
     queries = Queries(
-        by_goal(stored, goals),
+        labels_by_goal(stored, goals),
         group,
         qid=None if qid is None else ids_of(qid),
         weight=None if weight is None else _as_stored(vector("weight", weight)),
@@ -137,7 +146,7 @@ def _read_pool(pool: Any, goals: ByGoal, propensity: ArrayLike | None) -> Part:
         "the pool has group_weight, which CatBoost does not give back, and which catboost_objective sets too; make a "
         "new pool without, or give fit the table of the pool, with group_weight=",
     )
-    queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, propensity=propensity)
+    queries = Queries(labels_by_goal(rows.labels, goals), rows.group, weight=rows.weight, propensity=propensity)
     return Part(pool, queries, rows.labels, _read_margin(("baseline", rows.baseline), queries.rows))
 
 

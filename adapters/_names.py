@@ -15,7 +15,7 @@ from ltr_objectives.language import METRIC_FORM, OBJECTIVE_FORM
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.text import get_metric, get_metrics, own_metric
+from ltr_objectives.metrics.text import get_metric, get_metrics, our_metric_name
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
@@ -72,7 +72,7 @@ def unknown_objective(text: str, library: Library) -> str:
     owner = next((each.name for each in LIBRARIES.values() if each.knows(text)), None)
     if owner is not None:
         meant = f"; {owner} has it"
-    elif own_metric(text):
+    elif our_metric_name(text):
         meant = f"; to train for this metric write 'yetiloss:{text}'"
     else:
         head, colon, settings = text.partition(":")
@@ -101,7 +101,7 @@ def _is_native(metric: Any, library: Library) -> bool:
     if not isinstance(metric, str):
         return False
     known = bool(re.fullmatch(library.metrics, metric))
-    if own_metric(metric) and not (library.capitals and known):
+    if our_metric_name(metric) and not (library.capitals and known):
         return False
     if not known or metric.lower() == "none":
         raise LTRError(unknown_metric(metric, library))

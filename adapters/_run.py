@@ -28,7 +28,7 @@ from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian, innermost
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.composite import seeded, start
+from ltr_objectives.objectives.composite import initial_score, seeded
 from ltr_objectives.position_bias import PositionOffsets
 from ltr_objectives.queries import to_numpy
 
@@ -100,7 +100,7 @@ class Run(NamedTuple):
         given = self.init_model is not None or self.train.margin is not None
         if off or given or not isinstance(self.objective, Objective):
             return None
-        return start(self.objective, self.train.queries)
+        return initial_score(self.objective, self.train.queries)
 
     def starting_at(self, score: float | None) -> "Run":
         """The run with this initial score in all rows, and the offsets of positions; as it is if there are none."""

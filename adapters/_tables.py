@@ -9,7 +9,7 @@ import numpy as np
 
 from ltr_objectives.checks import is_number
 from ltr_objectives.errors import require, warn
-from ltr_objectives.queries import Queries, by_goal
+from ltr_objectives.queries import Queries, labels_by_goal
 
 NUMBERS = ("boolean", "decimal", "empty", "floating", "integer", "mixed-integer-float")  # in pandas' words
 
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
         given, labels = self.queries, self.labels[rows]
         queries = Queries(
-            by_goal(labels, {goal: values[rows] for goal, values in given.goals.items()}),
+            labels_by_goal(labels, {goal: values[rows] for goal, values in given.goals.items()}),
             sizes,
             weight=of_rows(given.weight_by_row if weight is None else weight),
             propensity=of_rows(given.propensity),

@@ -102,7 +102,7 @@ class TorchLoss(nn.Module):
     def _values(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
         """The value of each query, as ``value_is`` describes it."""
         if self.value_is != "loss":
-            return -np.nan_to_num(self.metric.values(queries.of(self.metric.goal), scores))
+            return -np.nan_to_num(self.metric.values(queries.for_goal(self.metric.goal), scores))
         lists = (np.split(x, queries.ptr[1:-1]) for x in (scores, queries.labels))
         losses = [self.objective.reference_loss(*each) for each in zip(*lists, strict=True)]
         return np.real(np.array(losses)).astype(np.float64)

@@ -11,7 +11,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.gains import LARGEST_GRADE
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import Maker, for_parts, learnable, objective_for
 
@@ -57,7 +57,7 @@ def _always(label: str, queries: Queries | None) -> Maker:
 
 
 def _for_amounts(label: str, queries: Queries | None, goal: str | None = None) -> str:
-    amounts = queries is not None and queries.of(goal).labels.max() > LARGEST_GRADE
+    amounts = queries is not None and queries.for_goal(goal).labels.max() > LARGEST_GRADE
     return label.replace("ndcg", "ndcg(gain_type=linear)") if amounts else label
 
 
@@ -81,12 +81,12 @@ def hessian_of(library: str, objective: str, queries: Queries, n_threads: int | 
     It is 1 for other objectives, because our estimators scale their Hessians to documents.
     """
     twin = LIBRARIES[library].twin(objective)
-    return float(typical(get_objective(twin), queries, n_threads).hessian) if twin else 1.0
+    return float(typical_size(get_objective(twin), queries, n_threads).hessian) if twin else 1.0
 
 
 def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
     """Raise if the metric is the same for every order of the documents of ``data``, so that nothing is better."""
-    labels = queries.of(metric.goal).labels
+    labels = queries.for_goal(metric.goal).labels
     require(
         not metric._same_for_every_order(queries),
         f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "

@@ -123,15 +123,15 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Count queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
-    worth, weight, facts = objective.worth(queries), objective.row_weight(queries), objective.facts
-    all_labels = [queries.of(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [worth]
-    differs = _differ(worth, queries)
+    relevance, weight, facts = objective.relevance(queries), objective.row_weight(queries), objective.facts
+    all_labels = [queries.for_goal(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [relevance]
+    differs = _differ(relevance, queries)
     applies = {
         "one document": np.diff(queries.ptr) == 1,
         "weight zero": np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
         "no pairs": ~differs & (not facts.reads_labels),
         "all labels equal": ~np.any([_differ(labels, queries) for labels in all_labels], axis=0),
-        "nothing relevant": ~differs & (np.atleast_2d(worth)[:, queries.ptr[:-1]] == 0).all(axis=0),
+        "nothing relevant": ~differs & (np.atleast_2d(relevance)[:, queries.ptr[:-1]] == 0).all(axis=0),
         "all equally relevant": ~differs,
         "scores settled": tied > 0,
         "gradient zero": np.ones(len(queries), bool),
@@ -253,7 +253,7 @@ def warn_if_long(objective: Objective, queries: Queries) -> None:
     if isinstance(objective, Composite):
         for member in objective.members:
             member.on(queries, warn_if_long)
-    elif (pairs := objective.visits(queries)) >= MOST_PAIRS:
+    elif (pairs := objective.pairs_visited(queries)) >= MOST_PAIRS:
         warn(
             f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each gradient, and Ctrl-C waits "
             "for that; choose a cutoff, fewer pairs or fewer draws, or split the queries"

@@ -123,14 +123,14 @@ def evaluate(
         return judged.get(goal, next(iter(judged.values())))
 
     def judged_of(goal: str | None) -> Queries:
-        own = queries.of(goal)
+        own = queries.for_goal(goal)
         return own._condensed(kept_of(goal))[0] if judged else own
 
     def value(m: Metric) -> Any:
         if not judged:
             return (m.values if per_query else m.mean)(queries, s, n_threads=n_threads)
         kept = kept_of(m.goal)
-        part, of = queries.of(m.goal)._condensed(kept)
+        part, of = queries.for_goal(m.goal)._condensed(kept)
         m = replace(m, goal=None)
         if found is not None:
             part = of_a_run(m, part, found[kept])
@@ -163,5 +163,5 @@ def of_a_run(metric: Metric, queries: Queries, retrieved: np.ndarray) -> Queries
     require(whole, f"{metric} needs the rank of every document, which documents that were not retrieved do not have")
     layers = metric.layers(queries)
     found = Queries(queries.labels, np.diff(queries.ptr), weight=queries.weight_by_row)
-    found.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
+    found.cached(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
     return found

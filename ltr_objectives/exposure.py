@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_fraction
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.correlation import in_runs
+from ltr_objectives.metrics.correlation import sorted_with_ties
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.plrank import PLRank
 from ltr_objectives.queries import Queries, check_rows, codes_of, ids_of, to_numpy
@@ -108,7 +108,7 @@ def _compared(prefix: str, exposure: np.ndarray, target: np.ndarray, queries: in
 
 def _sorted(queries: Queries, values: np.ndarray, attention: np.ndarray) -> np.ndarray:
     """Return attention at the rank of each row in descending order of ``values``; the mean of equal ones of a query."""
-    rows, starts = in_runs(queries, values)
+    rows, starts = sorted_with_ties(queries, values)
     tied = np.repeat(np.arange(len(starts)), np.diff(starts, append=queries.rows))
     ranks = np.arange(queries.rows) - np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
     mean = np.bincount(tied, attention[ranks]) / np.bincount(tied)

@@ -95,7 +95,7 @@ def _check_each(name: str, values: np.ndarray, good: np.ndarray, must: str, one:
         raise LTRError(f"{name} must be {must}, but {one} {at} is {values[at]:g}{REMEDIES.get(name, '')}")
 
 
-def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any]:
+def labels_by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any]:
     """Return ``labels`` and those of ``goals`` as :class:`Queries` takes them."""
     named: list[tuple[str | None, Any]] = [(None, labels), *goals.items()]
     return dict(named)
@@ -295,7 +295,7 @@ class Queries:
                     f"it by .loc[{first}], or if it is right as it is, pass it by .to_numpy()"
                 )
 
-    def of(self, goal: str | None) -> Queries:
+    def for_goal(self, goal: str | None) -> Queries:
         """Return these queries with the labels of a goal, without propensities; for None, themselves.
 
         >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).of("revenue").labels
@@ -310,7 +310,7 @@ class Queries:
             f"of eval sets as eval_labels=[...], one number a row{did_you_mean(goal, self.goals)}",
         )
         labels = self.goals[goal]
-        return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
+        return self if labels is self.labels else self.cached(("goal", goal), lambda: self.with_labels(labels))
 
     def with_labels(self, labels: np.ndarray) -> Queries:
         """Return a copy with other labels, finite float64, and without propensities."""
@@ -333,12 +333,12 @@ class Queries:
         weight = self.weight_by_row
         if weight is None:
             return None
-        return self.once("weight by query", lambda: np.add.reduceat(weight, self.ptr[:-1]) / np.diff(self.ptr))
+        return self.cached("weight by query", lambda: np.add.reduceat(weight, self.ptr[:-1]) / np.diff(self.ptr))
 
     @property
     def by_label(self) -> np.ndarray:
         """The documents of each query, counted from its first row, in stable descending order of label; int32."""
-        return self.once("by label", self._by_label)
+        return self.cached("by label", self._by_label)
 
     def _by_label(self) -> np.ndarray:
         order = np.empty(self.rows, np.int32)
@@ -367,7 +367,7 @@ class Queries:
         """Return two arrays to the pool. They must be zeros again; after an error, do not return them."""
         self._zeros.append((first, second))
 
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return ``compute()``, which is called once for each of the last ``MOST_RESULTS`` keys."""
         found = self._computed.pop(key, None) or (compute(),)  # in a tuple, because the result may be None
         self._computed[key] = found  # the last used is the last

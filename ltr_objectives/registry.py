@@ -68,7 +68,7 @@ def objective_for(metric: str | Metric, queries: Queries | None = None) -> Objec
             return (YetiLoss(found),)
         if not isinstance(found, Binary):
             return (YetiLoss("ndcg"),)
-        labels = None if queries is None else queries.of(goal).labels
+        labels = None if queries is None else queries.for_goal(goal).labels
         alone, counts = False, found.threshold != 0
         if labels is not None:
             relevant = labels > found.threshold

@@ -39,24 +39,24 @@ def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
 
 def standard_error(values: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Return the standard error of the mean over queries that have a value; NaN if fewer than two have one."""
-    share = shares(values, weight)
-    if freedom(share) <= 0.0:
+    share = query_shares(values, weight)
+    if degrees_of_freedom(share) <= 0.0:
         return float("nan")
     d = values[share > 0]
     w = share[share > 0]
     return float(np.sqrt((w**2 * (d - w @ d) ** 2 / (1.0 - w)).sum()))
 
 
-def shares(values: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def query_shares(values: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Return the part of each query in the mean; 0 without a value."""
     share = np.where(np.isnan(values), 0.0, 1.0 if weight is None else weight)
     return share / max(share.sum(), np.finfo(float).tiny)
 
 
-def freedom(share: np.ndarray) -> float:
+def degrees_of_freedom(share: np.ndarray) -> float:
     """Return the degrees of freedom of the t-test; 0 if one query has all the weight.
 
-    >>> freedom(np.array([0.25, 0.25, 0.25, 0.25])), freedom(np.array([0.5, 0.5, 0.0]))
+    >>> degrees_of_freedom(np.array([0.25, 0.25, 0.25, 0.25])), degrees_of_freedom(np.array([0.5, 0.5, 0.0]))
     (3.0, 1.0)
     """
     return float(1.0 / (share @ share) - 1.0) if share.any() and share.max() < 1.0 else 0.0
@@ -68,14 +68,14 @@ def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> 
     >>> paired_p(np.array([0.5, 0.25, 0.75]), np.array([0.5, 0.25, 0.75]))
     1.0
     """
-    share = shares(a - b, weight)
+    share = query_shares(a - b, weight)
     difference = (a - b)[share > 0]
-    if freedom(share) <= 0.0 or not difference.any():
+    if degrees_of_freedom(share) <= 0.0 or not difference.any():
         return 1.0
     if np.ptp(difference) == 0.0:  # equal in every query: the test would divide by zero
         return 0.0
     t = mean(a - b, weight) / standard_error(a - b, weight)
-    return float(2 * _student().sf(abs(t), freedom(share)))
+    return float(2 * _student().sf(abs(t), degrees_of_freedom(share)))
 
 
 def _student() -> Any:
@@ -94,7 +94,9 @@ def interval(gap: np.ndarray, weight: np.ndarray | None = None, level: float = 0
     [0.333, -1.101, 1.768]
     """
     difference = mean(gap, weight)
-    reach = float(_student().ppf((1 + level) / 2, freedom(shares(gap, weight)))) * standard_error(gap, weight)
+    reach = float(_student().ppf((1 + level) / 2, degrees_of_freedom(query_shares(gap, weight)))) * standard_error(
+        gap, weight
+    )
     return difference, difference - reach, difference + reach
 
 
@@ -252,7 +254,7 @@ def compare_scores(
     of = chosen.weight_by_query(queries)
     mean_a, mean_b = (chosen.average(*chosen.sums(values, of)) for values in (a, b))
     gap, weights = a - b, of
-    count = int(np.count_nonzero(shares(gap, of)))
+    count = int(np.count_nonzero(query_shares(gap, of)))
     require(user is not None or buckets is None, f"buckets={buckets!r} divides users; pass user=, one id per query")
     if user is not None:
         queries.check_order({"qid": qid, "user": user})

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from ltr_objectives import Metric, Queries, evaluate, get_metric, get_objective
 from ltr_objectives.candidates import natives_for, ours_for
 from ltr_objectives.libraries import LIBRARIES as CATALOG
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.statistics import contest_table
 
 
@@ -21,7 +21,7 @@ def fitted(library, objective="auto", metric="map", params=None, **given):
 def like_ours(library, native):
     """Our defaults in the units of a native objective: an L2 of 20 documents, and its least Hessian."""
     twin = CATALOG[library].twin(native)
-    unit = typical(get_objective(twin), Queries(TRAIN.y, TRAIN.group)).hessian if twin else 1.0
+    unit = typical_size(get_objective(twin), Queries(TRAIN.y, TRAIN.group)).hessian if twin else 1.0
     return {
         "xgboost": {"reg_lambda": 20 * unit, "min_child_weight": unit},
         "lightgbm": {"reg_lambda": 20 * unit, "min_sum_hessian_in_leaf": 1e-3 * unit},

@@ -19,7 +19,7 @@ from two_goals import BOTH, EVAL, LABELS, MAP, MONEY, NDCG, TEST, TRAIN, VALI, r
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate, get_objective
 from ltr_objectives.adapters import bagged, bounded
 from ltr_objectives.objectives.bounded import Bounded, Multipliers
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 # between what 20 rounds for money and for NDCG reach on VALI in each library
@@ -72,8 +72,8 @@ def test_the_gradient_is_the_sum_of_parts_of_one_size_with_the_multipliers():
         a = float(multipliers.now[0])
         expected = np.zeros((2, queries.rows))
         for part, goal, weight in zip(parts, goals, (1, a), strict=True):
-            size = typical(part, queries.of(goal)).gradient
-            labels = queries.of(goal).labels
+            size = typical_size(part, queries.for_goal(goal)).gradient
+            labels = queries.for_goal(goal).labels
             expected += weight / (1 + a) / size * np.array(part.gradient_hessian(scores, labels, TRAIN.group))
         np.testing.assert_allclose(bounded.compute(queries, scores), expected, rtol=1e-10, atol=1e-15)
         multipliers.follow([value])

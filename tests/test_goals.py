@@ -19,7 +19,7 @@ from ltr_objectives import (
 )
 from ltr_objectives import report as report_of
 from ltr_objectives.diagnostics import warn_if_goals_agree
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.testing import random_labels
 
 everywhere = pytest.mark.parametrize("objective", KINDS.values(), ids=KINDS)
@@ -52,7 +52,7 @@ def test_a_mixture_is_the_sum_of_its_parts_on_their_labels(objective, normalize,
     expected = np.zeros((2, ROWS))
     for y, factor in zip(labels.values(), (0.5, 2), strict=True):
         queries = Queries(y, SIZES, weight=weight)
-        size = typical(objective, queries).gradient if normalize else 1.0
+        size = typical_size(objective, queries).gradient if normalize else 1.0
         expected += factor / size * np.array(objective.compute(queries, scores, iteration=3))
     assert close(mixture.gradient_hessian(scores, labels, SIZES, weight, iteration=3), expected)
 

@@ -41,7 +41,7 @@ def test_labels_are_a_read_only_copy():
     labels[0] = 9
     for found in (queries, other, pickle.loads(pickle.dumps(queries)), copy.deepcopy(queries)):
         assert found.labels.tolist() == [0, 1]
-        assert not any(each.labels.flags.writeable for each in (found, found.of("a"), found.of("b")))
+        assert not any(each.labels.flags.writeable for each in (found, found.for_goal("a"), found.for_goal("b")))
 
 
 def test_arrays_of_another_data_set_are_refused():

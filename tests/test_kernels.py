@@ -105,7 +105,7 @@ def test_several_callers_keep_results_of_one_data_set():
 
     def keep(caller):
         for i in range(20_000):
-            queries.once((caller, i), lambda: None)
+            queries.cached((caller, i), lambda: None)
 
     sys.setswitchinterval(1e-6)
     try:

@@ -92,7 +92,7 @@ def test_shuffled_rows_keep_their_query_and_what_belongs_to_them():
     for first, last in itertools.pairwise(queries.ptr):
         assert set(now[first:last]) == set(row[first:last])
     of_clicks = given.propensity, part.position, part.offset
-    for array in (given.labels, given.of("b").labels / 2, given.weight_by_row, *of_clicks, part.margin):
+    for array in (given.labels, given.for_goal("b").labels / 2, given.weight_by_row, *of_clicks, part.margin):
         np.testing.assert_array_equal(array, now)
 
 

@@ -175,7 +175,7 @@ def test_a_limit_above_half_of_the_hessians_forbids_every_split():
 def test_long_lists_are_named_before_the_first_gradient(monkeypatch, recwarn):
     bounded = "lambdamart:truncation=30", "lambdamart:ndcg@30", "yetiloss:ndcg;neighbors=30", "ranknet:partners=9"
     long, many = Queries(np.arange(10**6) % 2, [10**6]), Queries(np.arange(20_000) % 2, [1000] * 20)
-    slow = [objective for objective in map(get_objective, registry.objective_names()) if objective.visits(many)]
+    slow = [objective for objective in map(get_objective, registry.objective_names()) if objective.pairs_visited(many)]
     for objective in slow:
         diagnostics.warn_if_long(objective, many)
     for few in bounded:

@@ -14,7 +14,7 @@ from ltr_objectives import LTRError, Objective, get_metric, get_objective, libra
 from ltr_objectives.adapters._run import Run
 from ltr_objectives.candidates import labels_for, natives_for
 from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench import trials
 from ltr_objectives.workbench.trials import Budget, Trial
@@ -103,7 +103,7 @@ def test_documents_are_hessians_of_the_native_objective(library):
     for objective in (*facts.rivals, "lambdamart"):
         found = trials.params_of(library, objective, budget, queries)
         twin = facts.twin(objective)
-        unit = typical(get_objective(twin), queries).hessian if twin else 1.0
+        unit = typical_size(get_objective(twin), queries).hessian if twin else 1.0
         assert [*facts.given(facts.l2, found).values()] == pytest.approx([50 * unit])
         if facts.least_hessian:
             assert facts.leaf_limit(found)[1] == pytest.approx(2 * unit)

@@ -5,7 +5,7 @@ import pytest
 from conftest import METRICS
 
 from ltr_objectives import Objective, Queries, registry
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.testing import random_labels
 
 
@@ -43,7 +43,10 @@ def test_sizes_are_nearly_those_of_the_copies(name, rng):
     group, weight = rng.integers(5, 15, 300), np.tile([1, 3], 150)
     labels = (rng.random(group.sum()) < np.repeat(weight > 1, group) / 2).astype(float)  # all 0 where the weight is 1
     (y,), copies = repeated(weight, group, labels)
-    weighted, copied = typical(objective, Queries(labels, group, weight=weight)), typical(objective, Queries(y, copies))
+    weighted, copied = (
+        typical_size(objective, Queries(labels, group, weight=weight)),
+        typical_size(objective, Queries(y, copies)),
+    )
     assert tuple(weighted) == pytest.approx(tuple(copied), rel=0.1)
 
 

@@ -25,7 +25,7 @@ from ltr_objectives import (
 )
 from ltr_objectives.adapters import catboost_metric, catboost_objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 
 everywhere = pytest.mark.parametrize("objective", KINDS.values(), ids=KINDS)
 
@@ -125,7 +125,7 @@ def test_sizes_are_those_of_all_queries_whatever_was_drawn(around, data):
     whole = around(get_objective("lambdamart"))
     for seed in range(3):
         few = around(Subsample("lambdamart", queries=0.05, seed=seed))
-        assert typical(few, queries) == typical(whole, queries)
+        assert typical_size(few, queries) == typical_size(whole, queries)
     skip = np.arange(len(queries)) > 0
     drawn, plain = (UnitHessian(o).compute(queries, scores, skip=skip) for o in (Subsample(whole, 1.0), whole))
     assert all(map(np.array_equal, drawn, plain))
@@ -216,8 +216,8 @@ def test_the_mean_hessian_is_the_mean_weight_by_one_constant(objective, data):
     queries, scores = data
     unit = UnitHessian(objective)
     for weighted in (queries, Queries(queries.labels, np.diff(queries.ptr))):
-        assert typical(unit, weighted).hessian == pytest.approx(1.0, rel=1e-12)
-        assert typical(QueryRMSE(), weighted).hessian == pytest.approx(1.0, rel=1e-12)
+        assert typical_size(unit, weighted).hessian == pytest.approx(1.0, rel=1e-12)
+        assert typical_size(QueryRMSE(), weighted).hessian == pytest.approx(1.0, rel=1e-12)
     before, after = (np.array(o.compute(queries, scores, iteration=5)) for o in (objective, unit))
     factor = after[1].sum() / before[1].sum()
     assert factor > 0
@@ -230,13 +230,13 @@ def test_the_mean_hessian_is_the_mean_weight_by_one_constant(objective, data):
 def test_a_constant_in_the_labels_changes_no_size_of_those_that_start_at_the_mean(objective, data):
     queries = data[0]
     shifted = Queries(queries.labels + 3.0, np.diff(queries.ptr), weight=queries.weight_by_query)
-    assert typical(objective, shifted) == pytest.approx(typical(objective, queries), rel=1e-9)
+    assert typical_size(objective, shifted) == pytest.approx(typical_size(objective, queries), rel=1e-9)
 
 
 def test_negative_hessians_count_by_their_size(data):
     negative = Mixture(["plrank:hessian=exact"], normalize=False)
-    signed = [typical(get_objective(f"plrank:hessian={h}"), data[0]).hessian for h in ("exact", "absolute")]
-    assert signed[0] == signed[1] == typical(negative, data[0]).hessian
+    signed = [typical_size(get_objective(f"plrank:hessian={h}"), data[0]).hessian for h in ("exact", "absolute")]
+    assert signed[0] == signed[1] == typical_size(negative, data[0]).hessian
 
 
 def test_the_scale_of_an_objective_disappears(data):

@@ -16,13 +16,21 @@ draw, before one division and one slope, 0.9 ns, serve all of them.
 
 Documents come in descending order of gain, and each is paired with the documents of lower gain. So the pairs of equal
 gains, two fifths of all in web search data, are skipped. The index of a document in that order is its slot. With a
-truncation, only documents that a draw ranks within it are taken. Each is paired with all documents of lower gain, and
-with a document of higher gain only if no draw ranks it there.
+truncation the outer loop visits the documents that some draw ranks within it. It pairs each with all of lower gain, and
+with those of higher gain that are not visited themselves.
 
 If a linear metric's discount is 0 beyond the truncation and most documents are,
 :math:`|w_i - w_j| = w_i + w_j - 2 \min(w_i, w_j)`, and the last term is 0 unless both are at the top of the draw. So
 the sum over the draws takes one pass over the documents and one over the top ranks, however many draws there are. It
 saves 5 to 8% of a training's time for NDCG@10.
+
+========== ============= ========== ===================================================
+mode       draws at once ranks read who writes the weight of a pair
+========== ============= ========== ===================================================
+no noise   1             all        ``_of_one_draw``, from T + D and T - D
+batch      up to BATCH   all        ``_write``, added up over the draws
+top ranks  TOP_BATCH     truncation ``_write_by_tops``, from the sums of top discounts
+========== ============= ========== ===================================================
 """
 
 from typing import NamedTuple

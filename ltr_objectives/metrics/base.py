@@ -119,8 +119,8 @@ class Metric(Options, abc.ABC):
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """Return this metric on ``queries`` as one or more terms that add up to it; computed once for these queries."""
-        queries = queries.of(self.goal)
-        return queries.once(self, lambda: self._layers(queries))
+        queries = queries.for_goal(self.goal)
+        return queries.cached(self, lambda: self._layers(queries))
 
     def terms(self, queries: Queries) -> Terms:
         """Return this metric on ``queries`` as one term; raise if it is a sum of several."""
@@ -190,7 +190,7 @@ class Metric(Options, abc.ABC):
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         """Return the mean over queries, weighted as ``query_weights`` says."""
-        queries = queries.of(self.goal)
+        queries = queries.for_goal(self.goal)
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, self.weight_by_query(queries)))
 
@@ -204,11 +204,11 @@ class Metric(Options, abc.ABC):
                 "compute; name it alone"
             )
         gain = np.sum([terms.gain for terms in self.layers(queries)], axis=0)
-        return queries.once(("unit", self), lambda: self.mean(queries, gain)) or 1.0
+        return queries.cached(("unit", self), lambda: self.mean(queries, gain)) or 1.0
 
     def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
         """Return True if the best and the worst order of the documents have the same value."""
-        queries = queries.of(self.goal)
+        queries = queries.for_goal(self.goal)
         gain = np.sum([terms.gain for terms in self.layers(queries)], axis=0)
         best, worst = (self.values(queries, scores, n_threads=n_threads) for scores in (gain, -gain))
         return np.allclose(best, worst, 1e-12, 1e-12, equal_nan=True)

@@ -11,7 +11,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
 
-def in_runs(queries: Queries, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sorted_with_ties(queries: Queries, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of each query in descending order of ``numbers``, and the start of each run of equal ones."""
     query = queries.query_by_row
     rows = np.lexsort((-numbers, query))
@@ -56,7 +56,7 @@ class Spearman(Metric, text="spearman"):
         return len(ranks) + 1.0 - ranks
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        _, starts = in_runs(queries, queries.labels)
+        _, starts = sorted_with_ties(queries, queries.labels)
         lengths = np.diff(starts, append=queries.rows).astype(np.float64)
         cubes = np.diff(queries.ptr).astype(np.float64) ** 3
         untied = cubes - np.add.reduceat(lengths**3, np.searchsorted(starts, queries.ptr[:-1]))
@@ -64,7 +64,7 @@ class Spearman(Metric, text="spearman"):
         return np.divide(12.0, np.sqrt(square), out=np.zeros(len(queries)), where=square > 0)
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
-        rows, starts = in_runs(queries, queries.labels)
+        rows, starts = sorted_with_ties(queries, queries.labels)
         lengths = np.diff(starts, append=queries.rows)
         middle = np.repeat(starts + (lengths + 1) / 2, lengths)  # mean rank of the run, from the first row of all
         gain = np.empty(queries.rows)

@@ -14,7 +14,7 @@ def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str
     for metric in _parts(metrics):
         if not metric._same_for_every_order(queries, n_threads):
             continue
-        labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", None)
+        labels, threshold = np.unique(queries.for_goal(metric.goal).labels), getattr(metric, "threshold", None)
         remedy = "correct the labels, or name another metric"
         if len(labels) > 1 and threshold is not None and not labels[0] <= threshold < labels[-1]:  # as of stars 1 to 5
             middle = labels[(len(labels) - 1) // 2 :][:2].mean()
@@ -29,7 +29,7 @@ def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str
 def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str, n_threads: int | None = None) -> None:
     """Warn of a metric whose threshold is below or above all labels, such as MAP of stars 1 to 5."""
     for metric in _parts(metrics) if len(queries) > 1 else ():
-        labels, threshold = queries.of(metric.goal).labels, getattr(metric, "threshold", None)
+        labels, threshold = queries.for_goal(metric.goal).labels, getattr(metric, "threshold", None)
         if threshold is not None and labels.min() < labels.max() and not labels.min() <= threshold < labels.max():
             warn_of_equal_orders([metric], queries, where, n_threads)
 

@@ -58,7 +58,7 @@ class DCG(Metric, text="dcg"):
         if self.gain_type == "exp" and type(self).gain is DCG.gain and high > gains.LARGEST_GRADE:
             linear = "linear gains, as in 'ndcg(gain_type=linear)' or 'plrank:gain=linear', or put labels into classes"
             largest = f"labels are up to {high:g}, and their exponential gains up to 2^{high:g}"
-            queries.once("gains", lambda: warn(f"{largest}; for amounts take {linear}"))
+            queries.cached("gains", lambda: warn(f"{largest}; for amounts take {linear}"))
         return layers
 
     def gain(self, labels: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ class AbsoluteError(Value, text="mae"):
 
     def _error(self, queries: Queries, scores: ArrayLike, starts: np.ndarray) -> np.ndarray:
         """Return the error of the rows from each start up to the next."""
-        error = np.abs(queries.check_scores(scores).values - queries.of(self.goal).labels) ** self.power
+        error = np.abs(queries.check_scores(scores).values - queries.for_goal(self.goal).labels) ** self.power
         weight = np.ones(queries.rows) if queries.weight_by_row is None else queries.weight_by_row
         total, of = (np.add.reduceat(values, starts) for values in (weight * error, weight))
         return np.divide(total, of, out=np.full(len(of), np.nan), where=of > 0) ** (1 / self.power)
@@ -120,7 +120,7 @@ class OfFunction(Value):
         return getattr(self.function, "__name__", "") or repr(self.function)
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
-        s, y = queries.check_scores(scores).values, queries.of(self.goal).labels
+        s, y = queries.check_scores(scores).values, queries.for_goal(self.goal).labels
         found = [self.function(*each) for each in zip(*(np.split(x, queries.ptr[1:-1]) for x in (s, y)), strict=True)]
         for each in found:
             number = isinstance(each, Real | np.bool_)

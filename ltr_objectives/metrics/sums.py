@@ -58,10 +58,10 @@ class WeightedSum(Value):
         return tuple(terms for _, part in self.parts for terms in part.layers(queries))
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Any:
-        return self.of_parts(lambda part: part.values(queries, scores, n_threads=n_threads), queries.of)
+        return self.of_parts(lambda part: part.values(queries, scores, n_threads=n_threads), queries.for_goal)
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        return float(self.of_parts(lambda part: part.mean(queries, scores, n_threads=n_threads), queries.of))
+        return float(self.of_parts(lambda part: part.mean(queries, scores, n_threads=n_threads), queries.for_goal))
 
     def with_convention(self, library: str) -> Self:
         return replace(self, parts=tuple((weight, part.with_convention(library)) for weight, part in self.parts))

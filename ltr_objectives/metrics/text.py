@@ -12,10 +12,10 @@ from ltr_objectives.metrics.only_evaluated import of_function
 from ltr_objectives.metrics.sums import WeightedSum
 
 
-def own_metric(written: str) -> str | None:
+def our_metric_name(written: str) -> str | None:
     """Return the name of our metric in a text, in small letters, the first of a sum; None if one is not ours.
 
-    >>> own_metric("NDCG@10[liked]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
+    >>> our_metric_name("NDCG@10[liked]"), our_metric_name("ndcg@10-"), our_metric_name("NDCG:top=10")
     ('ndcg', None, None)
     """
     splits = [split_metric(text.strip()) for _, text, _ in split_sum(written, METRIC_PLUS)]

@@ -53,7 +53,7 @@ class _Approx(Objective):
             label_limit=metric.label_limit,
         )
 
-    def visits(self, queries: Queries) -> float:
+    def pairs_visited(self, queries: Queries) -> float:
         relevant = np.count_nonzero(queries.in_longest(self._metric.terms(queries).gain))
         return 0.0 if self._metric.kind == CASCADE else float(queries.longest) * relevant
 

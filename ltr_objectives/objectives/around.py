@@ -10,9 +10,9 @@ from ltr_objectives.checks import Check, check_fraction, check_not_negative, che
 from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, uniforms
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
-from ltr_objectives.objectives.composite import Composite, Member, whole
+from ltr_objectives.objectives.composite import Composite, Member, on_all_queries
 from ltr_objectives.objectives.mixture import get_objective
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.queries import Queries
 
 AROUND = np.uint64(0xA4047D)  # separates the draws of wrappers from those of queries
@@ -113,7 +113,7 @@ class UnitHessian(Wrapper):
     name: ClassVar[str] = "unithessian"
 
     def factor(self, call: Call) -> float:
-        return 1.0 / typical(self.objective, call.queries, call.n_threads).hessian
+        return 1.0 / typical_size(self.objective, call.queries, call.n_threads).hessian
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class Subsample(Wrapper):
     def without_noise(self) -> Objective | None:
         return self.objective.without_noise()
 
-    def whole(self) -> Objective:
-        return whole(self.objective)
+    def on_all_queries(self) -> Objective:
+        return on_all_queries(self.objective)
 
     def before(self, call: Call) -> Call:
         chance = np.empty(len(call.queries))

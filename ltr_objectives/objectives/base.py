@@ -139,14 +139,14 @@ class Objective(Extensible, abc.ABC):
         changed: dict[str, Any] = {name: None for name in ("noise", "partners") if name in self.parameters()}
         return replace(self, **changed) if changed else None
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         """Return a number a row: documents of equal worth are equally relevant, one reason for a zero gradient.
 
         With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """
         return queries.labels
 
-    def visits(self, queries: Queries) -> float:
+    def pairs_visited(self, queries: Queries) -> float:
         """Return how many pairs of the longest list a gradient visits; 0 if its time is not that of pairs."""
         return 0.0
 
@@ -195,7 +195,7 @@ class Objective(Extensible, abc.ABC):
                 self.facts.takes_clicks,
                 f"{self.name} does not take propensity; leave it out, or use LambdaMART or YetiLoss",
             )
-            queries.once("clicks", lambda: warn_of_propensities(propensity, queries.labels))
+            queries.cached("clicks", lambda: warn_of_propensities(propensity, queries.labels))
 
     def gradient_hessian(
         self,

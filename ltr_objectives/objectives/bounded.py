@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.composite import Member, whole
+from ltr_objectives.objectives.composite import Member, on_all_queries
 from ltr_objectives.objectives.mixture import Mixture
 
 START, RATE, LEAST, MOST = 0.5, 20.0, 0.02, 50.0  # of multipliers
@@ -74,10 +74,10 @@ class Bounded(Mixture):
         """Return the sum with constant multipliers."""
         return Mixture(self.parts, [1.0, *map(float, multipliers)], labels=self.labels)
 
-    def whole(self) -> Objective:
+    def on_all_queries(self) -> Objective:
         """Return the sum of the first round on all queries, so that typical sizes are the same in every round."""
         start = self.at([START] * len(self.multipliers.now))
-        return replace(start, parts=[whole(part) for part in start.parts])  # type: ignore[arg-type]  # are objectives
+        return replace(start, parts=[on_all_queries(part) for part in start.parts])  # type: ignore[arg-type]  # are objectives
 
 
 def flat(objective: Objective) -> tuple[Objective, str | None]:

@@ -26,7 +26,7 @@ class Member(NamedTuple):
     def on(self, queries: Queries, compute: Callable[[Objective, Queries], T]) -> T:
         """Return ``compute(objective, queries)`` on the labels of the goal, which errors name."""
         try:
-            return compute(self.objective, queries.of(self.goal))
+            return compute(self.objective, queries.for_goal(self.goal))
         except LTRError as error:
             raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
 
@@ -70,12 +70,14 @@ class Composite(Objective):
         known = [objective for objective in quiet if objective is not None]
         return self.with_members(*known) if len(known) == len(quiet) else None
 
-    def whole(self) -> Objective:
+    def on_all_queries(self) -> Objective:
         """Return this objective on all queries, if it takes a random share of them."""
-        return self.with_members(*(whole(member.objective) for member in self.members))
+        return self.with_members(*(on_all_queries(member.objective) for member in self.members))
 
-    def worth(self, queries: Queries) -> np.ndarray:
-        return np.vstack([member.on(queries, lambda objective, own: objective.worth(own)) for member in self.members])
+    def relevance(self, queries: Queries) -> np.ndarray:
+        return np.vstack(
+            [member.on(queries, lambda objective, own: objective.relevance(own)) for member in self.members]
+        )
 
 
 def leaves(objective: Objective) -> Iterator[Objective]:
@@ -87,16 +89,16 @@ def leaves(objective: Objective) -> Iterator[Objective]:
         yield from leaves(member.objective)
 
 
-def whole(objective: Objective) -> Objective:
+def on_all_queries(objective: Objective) -> Objective:
     """Return the objective on all queries, also if a part of it takes a random share of them."""
-    return objective.whole() if isinstance(objective, Composite) else objective
+    return objective.on_all_queries() if isinstance(objective, Composite) else objective
 
 
-def start(objective: Objective, queries: Queries) -> float:
+def initial_score(objective: Objective, queries: Queries) -> float:
     """Return the score at which a training starts: the mean label, if the scores are in its units."""
     if isinstance(objective, Composite):
         parts = [part for part in objective.summands(queries) if part.objective.facts.label_scale and part.factor > 0]
-        starts = [part.on(queries, start) for part in parts]
+        starts = [part.on(queries, initial_score) for part in parts]
         return float(np.average(starts, weights=[part.factor for part in parts])) if parts else 0.0
     weight = queries.weight_by_row
     learns = objective.facts.label_scale and (weight is None or weight.any())

@@ -80,7 +80,7 @@ class ListNet(Objective, text="listnet"):
         return out
 
     def fill(self, call: Call) -> None:
-        target = call.queries.once(("target", self), lambda: self._target(call.queries, call.n_threads))
+        target = call.queries.cached(("target", self), lambda: self._target(call.queries, call.n_threads))
         call.run(_cross_entropy, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:

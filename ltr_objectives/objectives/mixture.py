@@ -14,8 +14,8 @@ from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.composite import Composite, Member
 from ltr_objectives.objectives.text import read_parts
-from ltr_objectives.objectives.typical import typical
-from ltr_objectives.queries import Labels, Queries, by_goal
+from ltr_objectives.objectives.typical import typical_size
+from ltr_objectives.queries import Labels, Queries, labels_by_goal
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Mixture(Composite):
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
         def size(objective: Objective, own: Queries) -> float:
-            return typical(objective, own, n_threads).gradient
+            return typical_size(objective, own, n_threads).gradient
 
         if not self.normalize:
             return self.members
@@ -156,8 +156,8 @@ class Mixture(Composite):
 
 def _labels_for(part: Member, queries: Queries) -> Any:
     """Return the labels that the reference of a part takes."""
-    own = queries.of(part.goal)
-    return by_goal(own.labels, own.goals) if part.objective.facts.goals else own.labels
+    own = queries.for_goal(part.goal)
+    return labels_by_goal(own.labels, own.goals) if part.objective.facts.goals else own.labels
 
 
 def get_objective(objective: str | Objective) -> Objective:

@@ -47,7 +47,7 @@ class _Sorted(Objective):
     def facts(self) -> Facts:
         return super().facts._replace(random=self.noise is not None)
 
-    def visits(self, queries: Queries) -> float:
+    def pairs_visited(self, queries: Queries) -> float:
         draws = self.samples if self.noise else 1
         return float(min(queries.longest, self.max_documents)) ** 2 * draws * max(self.rounds, 1)
 
@@ -194,5 +194,5 @@ class NeuralSort(_Sorted, _Named, text="neuralsort"):
     def sorted_metric(self) -> Metric:
         return get_metric(self.metric)
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         return self.sorted_metric.terms(queries).gain

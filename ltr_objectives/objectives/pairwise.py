@@ -45,7 +45,7 @@ def _chance(margin: np.ndarray) -> np.ndarray:
 LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _chance(x) * _chance(-x))
 
 
-def reached(gain: np.ndarray) -> float:
+def share_of_ranks(gain: np.ndarray) -> float:
     """Return the share of the ranks of a cascade that count: those below several relevant documents do not."""
     return float(min(1.0, 10.0 / max(gain.sum(), 1.0)))
 
@@ -185,23 +185,23 @@ class PairwiseObjective(Objective):
         kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
         return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 
-    def visits(self, queries: Queries) -> float:
-        layers, gain = self.layers(queries), queries.in_longest(self.worth(queries))
+    def pairs_visited(self, queries: Queries) -> float:
+        layers, gain = self.layers(queries), queries.in_longest(self.relevance(queries))
         chosen = self.pair_settings()
         pairs, draws = self._pairs(queries, layers), chosen.draws if chosen.random else 1
         reach = min(queries.longest, pairs.truncation, pairs.neighbors, pairs.partners)
         if self._is_by_gain(pairs, layers):  # a draw takes a fifth of the time
             return float(queries.longest) * min(reach, int(np.count_nonzero(gain))) * (1 + draws / 5)
-        return float(queries.longest) * reach * draws * (reached(gain) if layers[0].kind == CASCADE else 1.0)
+        return float(queries.longest) * reach * draws * (share_of_ranks(gain) if layers[0].kind == CASCADE else 1.0)
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         weight = queries.weight_by_query
         if self.preset not in XGBOOST or weight is None:
             return queries.weight_by_row
-        return queries.once("weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr)))
+        return queries.cached("weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr)))
 
     @property
     def _has_loss(self) -> bool:

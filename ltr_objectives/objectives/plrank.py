@@ -105,9 +105,9 @@ class PLRank(NDCGObjective, text="plrank"):
         Rewards may be negative. If the reward is not linear in the exposure of the documents, such as fairness of
         exposure, return its derivative with respect to :meth:`exposure`. That linear reward has the same gradient.
         """
-        return call.queries.once(("rewards", self), lambda: self._gains(call.queries))
+        return call.queries.cached(("rewards", self), lambda: self._gains(call.queries))
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         return self.rewards(Call.at(queries, np.zeros(queries.rows)))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
@@ -186,7 +186,7 @@ class FairExposure(PLRank):
         merit = gains.apply_gain(self.gain, queries.labels) + float(self.floor)
         return merit / np.repeat(np.add.reduceat(merit, queries.ptr[:-1]), np.diff(queries.ptr))
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         return self._merit(queries)
 
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:

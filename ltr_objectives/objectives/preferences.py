@@ -75,7 +75,7 @@ class Preferences(Objective):
         for name, value in {"pairs": pairs, "pairs_weight": weight, "digest": digest}.items():
             object.__setattr__(self, name, value)
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         won, lost = (np.bincount(rows, self.pairs_weight, self.rows) for rows in self.pairs.T)
         return won - lost
 
@@ -95,7 +95,7 @@ class Preferences(Objective):
         return ByQuery(documents, self.pairs_weight[order], ptr, float(self.sigma))
 
     def fill(self, call: Call) -> None:
-        call.run(_given_pairs, call.queries.once(("preferences", self), lambda: self._by_query(call.queries)))
+        call.run(_given_pairs, call.queries.cached(("preferences", self), lambda: self._by_query(call.queries)))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         hi, lo = self.pairs.T

@@ -40,7 +40,7 @@ class QueryRMSE(Objective, text="queryrmse"):
     def fill(self, call: Call) -> None:
         queries = call.queries
         weight = queries.weight_by_row
-        weight = queries.once("ones", lambda: np.ones(queries.rows)) if weight is None else weight
+        weight = queries.cached("ones", lambda: np.ones(queries.rows)) if weight is None else weight
         call.run(_kernel, Weighted(queries.labels, weight))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:

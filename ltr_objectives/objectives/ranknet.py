@@ -69,11 +69,8 @@ class RankNet(PairwiseObjective, text="ranknet"):
         return super().facts._replace(takes_clicks=self.weights != "all")
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        make = self._both_ways if self.weights == "all" else self._one_way
-        return queries.once(("layers", self), lambda: make(queries))
-
-    def _one_way(self, queries: Queries) -> tuple[Terms, ...]:
-        return (self._terms(queries),)
+        both = self.weights == "all"
+        return queries.cached(("layers", self), lambda: self._both_ways(queries) if both else (self._terms(queries),))
 
     def _both_ways(self, queries: Queries) -> tuple[Terms, ...]:
         """Return two layers of weight 1/2, which prefer opposite documents of a pair of equal labels."""

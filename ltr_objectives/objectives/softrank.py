@@ -91,7 +91,7 @@ class SoftRank(GainObjective, text="softrank"):
     max_documents: int = 1000
     step: float = 10.0
 
-    def visits(self, queries: Queries) -> float:
+    def pairs_visited(self, queries: Queries) -> float:
         n = min(queries.longest, self.max_documents)
         return float(n) * min(n, int(np.count_nonzero(queries.in_longest(queries.labels))))
 

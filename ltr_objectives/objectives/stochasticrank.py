@@ -49,7 +49,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.pairwise import reached
+from ltr_objectives.objectives.pairwise import share_of_ranks
 from ltr_objectives.queries import Queries
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
@@ -158,12 +158,12 @@ class StochasticRank(Objective, text="stochasticrank"):
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         return get_metric(self.metric).layers(queries)
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def relevance(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self._layers(queries)], axis=0)
 
-    def visits(self, queries: Queries) -> float:
+    def pairs_visited(self, queries: Queries) -> float:
         n, metric = queries.longest, get_metric(self.metric)
-        share = reached(queries.in_longest(self.worth(queries))) if metric.kind == CASCADE else 1.0
+        share = share_of_ranks(queries.in_longest(self.relevance(queries))) if metric.kind == CASCADE else 1.0
         return float(n) * min(n, metric.k or n) * self.samples * share
 
     def fill(self, call: Call) -> None:

@@ -1,4 +1,9 @@
-r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains."""
+r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains.
+
+For :math:`b`, the document of the largest :math:`\rho`, :math:`1 - \rho_b` may be 0. So its term is taken out of the
+sum over the others: :math:`\rho_i t_b / (1 - \rho_b) = \sigma_i t_b`, with :math:`\sigma` the softmax of all
+documents but :math:`b`.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -88,7 +93,7 @@ class XENDCG(Objective, text="xendcg"):
         )
 
     def fill(self, call: Call) -> None:
-        power, largest = call.queries.once(("power", self), lambda: self._power(call.queries))
+        power, largest = call.queries.cached(("power", self), lambda: self._power(call.queries))
         call.run(_kernel, Lowered(power, largest, self.facts.random, self.terms, call.rng(self.seed)))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:

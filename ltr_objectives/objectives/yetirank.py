@@ -55,7 +55,7 @@ class YetiRank(PairwiseObjective, text="yetirank"):
         return super().pair_settings()._replace(neighbors=1, draws=self.permutations)
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        return queries.once(("layers", self), lambda: (self._terms(queries),))
+        return queries.cached(("layers", self), lambda: (self._terms(queries),))
 
     @property
     def _factor(self) -> float:

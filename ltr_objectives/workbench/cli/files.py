@@ -34,11 +34,11 @@ class Lists(NamedTuple):
         >>> float(lists.values(get_metric("map"))[0])
         0.5
         """
-        return np.asarray(metric.of_parts(lambda part: part.values(self._of(part), self.scores), self.queries.of))
+        return np.asarray(metric.of_parts(lambda part: part.values(self._of(part), self.scores), self.queries.for_goal))
 
     def mean(self, metric: Metric) -> float:
         """Return the mean over queries, or over rows of errors by row."""
-        return float(metric.of_parts(lambda part: part.mean(self._of(part), self.scores), self.queries.of))
+        return float(metric.of_parts(lambda part: part.mean(self._of(part), self.scores), self.queries.for_goal))
 
     def _of(self, metric: Metric) -> Queries:
         return self.queries if self.retrieved is None else of_a_run(metric, self.queries, self.retrieved)
