@@ -36,6 +36,8 @@ def evaluate(
 ) -> Any:
     """Average the value of a ranking metric, or of several, over queries; also RMSE and MAE over all rows.
 
+    See also :func:`ltr_objectives.compare_scores` for the difference of two models and its uncertainty.
+
     Parameters
     ----------
     metric : str, Metric, function or list

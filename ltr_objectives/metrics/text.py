@@ -33,6 +33,8 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
     does. Options that are written in the text or in the object are kept.
 
+    See also :func:`ltr_objectives.metric_names`.
+
     >>> get_metric("ndcg@10").k
     10
     >>> get_metric("ndcg@10", "lightgbm").empty

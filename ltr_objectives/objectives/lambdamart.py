@@ -23,6 +23,8 @@ class LambdaMART(PairwiseObjective, text="lambdamart"):
         g_{hi} \mathrel{-}= \sigma \delta \rho, \quad g_{lo} \mathrel{+}= \sigma \delta \rho, \quad
         h \mathrel{+}= \sigma^2 \delta \rho (1 - \rho) \text{ for both.}
 
+    See also :class:`YetiLoss`, which averages over noisy rankings, and :func:`ltr_objectives.objective_for`.
+
     Parameters
     ----------
     metric : str or Metric

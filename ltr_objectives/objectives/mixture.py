@@ -164,7 +164,7 @@ def get_objective(objective: str | Objective) -> Objective:
     """Read an objective: ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
 
     Parts of a sum may have weights, and goals at their end, whose labels they read: see
-    :class:`ltr_objectives.Mixture`.
+    :class:`ltr_objectives.Mixture`. See also :func:`ltr_objectives.objective_names`.
 
     >>> str(get_objective("yetiloss:map@5").metric)
     'map@5'
