@@ -1,5 +1,6 @@
 """Pictures of results, as PNG: the demo, and the lead of our names in studies."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -163,6 +164,29 @@ def questions(answers: Mapping[str, str]) -> Figure:
             ax.text(0.13, -row - 0.56, "no", fontsize=8, color=INK)
     ax.set(xlim=(-0.04, 2.32), ylim=(0.6 - len(answers), 0.4))
     ax.axis("off")
+    return figure
+
+
+def click_dots(lines: Sequence[Sequence[str]]) -> Figure:
+    """Draw the leads of `position=` over each rival: the mean over worlds with its interval, and the worst world."""
+    figure = blank(4.8, 0.3 * len(lines) + 1.2)
+    ax = figure.subplots()
+    ax.axvline(0.0, color=INK, lw=0.8)
+    for row, (*_, cell) in enumerate(lines):
+        mean, error, worst = (float(text) for text in re.findall(r"[-+]?\d+(?:\.\d+)?", cell))
+        interval(ax, row, mean, mean - 1.96 * error, mean + 1.96 * error, OURS)
+        ax.plot(worst, row, "x", color=COLOURS[1], ms=6)
+    quiet(ax, "x")
+    ax.set_yticks(
+        range(len(lines)),
+        [f"{TITLES[library]}: {method.replace('none', 'no correction')}" for library, method, _ in lines],
+    )
+    ax.set_ylim(len(lines) - 0.5, -0.5)
+    label = "thousandths of NDCG@10:  \N{LEFTWARDS ARROW} rival better | position= better \N{RIGHTWARDS ARROW}"
+    figure.supxlabel(label, fontsize=9, color=INK)
+    marks = [Line2D([], [], color=OURS, marker="o", label="mean, two standard errors"),
+             Line2D([], [], color=COLOURS[1], marker="x", lw=0, label="worst of 14 worlds")]  # fmt: skip
+    figure.legend(handles=marks, loc="outside upper left", ncols=2, fontsize=9, frameon=False)
     return figure
 
 

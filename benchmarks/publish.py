@@ -13,7 +13,7 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import TITLES, front, lead_dots, propensities, pushes, questions, seconds, write
+from benchmarks.figures import TITLES, click_dots, front, lead_dots, propensities, pushes, questions, seconds, write
 from benchmarks.provenance import provenance
 from ltr_objectives import LambdaMART
 from ltr_objectives._files import replacing
@@ -364,6 +364,9 @@ def publish(
         "tradeoff": front(found_on("several_goals.md")),
         "propensities": propensities(found_on("position_bias.md")),
         "objectives": questions(QUESTIONS),
+        "clicks": click_dots(
+            [[x[0], x[1], x[3]] for x in clicks(json.loads((results / "clicks.json").read_text()))[1:]]
+        ),
     }
     for name, figure in pictures.items():
         write(figure, PICTURES / f"{name}.png")
