@@ -71,11 +71,7 @@ def metric_text(name: str, settings: dict[str, Any]) -> str:
 
 
 def weight_text(weight: float) -> str:
-    """Return the text before a part of a sum.
-
-    >>> weight_text(2.0), weight_text(1.0)
-    ('2*', '')
-    """
+    """Return the text before a part of a sum, such as ``2*``; none for a weight of 1."""
     return "" if weight == 1 else f"{_plain(weight)}*"
 
 

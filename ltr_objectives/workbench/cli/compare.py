@@ -79,10 +79,10 @@ def compare(
     best of the library's own. Of the folder of a LETOR fold, train trains, validation stops, and test is compared.
     """
     metrics, asked = options.read_metrics(metric), _libraries(library)
-    saved = _library_of(save_best, asked, data)
+    endings = {ending: name for name in asked for ending in LIBRARIES[name].endings}
+    saved = endings.get(writable(save_best, tuple(endings), "models of --library", data, option="save-best"), "")
     for option, path in (("out", out), ("per-query", per_query)):
-        if path is not None:
-            writable(path, (".csv",), "tables", data, option=option)
+        writable(path, (".csv",), "tables", data, option=option)
     figure = canvas(picture, data)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), folds_by)
     budget = Budget(
@@ -94,7 +94,10 @@ def compare(
     whole, splits, kind = _read(data, columns, folds, seed)
     planned = _plan(objectives, asked, metrics, budget, reference, queries_of(whole))
     warn_of_labels(whole, columns.ignore)
-    _check(whole, splits, metrics, f"--data {data}")
+    for each in metrics:  # raises for labels that one does not take
+        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
+    compared = whole.select(np.concatenate([split.test for split in splits]))
+    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
 
     parts = [partial(split.of, whole) for split in splits]
     found, left_out = compete(planned, parts, metrics, Console(stderr=True), required=bool(objectives))
@@ -139,14 +142,6 @@ def compare(
     if save_best is not None:
         said.append(f"{best.budget.trees} trees on all queries, written to {save_best}")
     terminal().print("\n".join(said), markup=False, soft_wrap=True)
-
-
-def _library_of(model: Path | None, libraries: Sequence[str], data: Path) -> str:
-    """Return the library whose model files end as ``model`` does; raise if that cannot be written."""
-    if model is None:
-        return ""
-    endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
-    return endings[writable(model, tuple(endings), "models of --library", data, option="save-best")]
 
 
 def _draw(lines: Sequence[Line], figure: Any) -> None:
@@ -217,11 +212,3 @@ def _read(data: Path, columns: Columns, folds: int, seed: int) -> tuple[RankingD
     splits = forward(values, folds, str(columns.folds_by))
     tested = sum(len(split.test) for split in splits)
     return whole, splits, f"{folds} folds by {columns.folds_by}, {tested:,} of them test"
-
-
-def _check(whole: RankingData, splits: Sequence[Split], metrics: Sequence[Metric], name: str) -> None:
-    """Raise for labels of the data, called ``name``, that a metric does not take, or by which it cannot compare."""
-    for each in metrics:
-        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
-    compared = whole.select(np.concatenate([split.test for split in splits]))
-    check_comparable(metrics[0], queries_of(compared), name)

@@ -57,8 +57,7 @@ def evaluate(
         _refuse_positions(lists)
     else:
         raise LTRError(
-            "pass --labels, --scores (or --position) and --qid, or --data and --scores, or --run and --qrels, perhaps "
-            "with --complete"
+            "pass --labels and --qid, or --data, with --scores or --position; or --run and --qrels, perhaps --complete"
         )
     warn_if_all_relevant(chosen, lists.queries, "these labels")
     means = {str(m): lists.mean(m) for m in chosen}

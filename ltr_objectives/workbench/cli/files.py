@@ -104,9 +104,7 @@ def read_lists(
 def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.ndarray:
     """Read one column, of a file or as ``table.csv:column``: numbers, or ids as they are written."""
     table, _, name = text.rpartition(":")
-    if not is_table(Path(table)):
-        table, name = text, ""
-    path = Path(table)
+    path, name = (Path(table), name) if is_table(Path(table)) else (Path(text), "")
     with naming(option, path):
         require(name or not is_table(path), f"name the column, as in --{option} {path}:{option}")
         if path.suffix.lower() == ".npy":
@@ -120,8 +118,10 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
         return lines.ravel()
 
 
-def writable(out: Path, endings: tuple[str, ...], what: str, *read: Path, option: str = "out") -> str:
-    """Return the ending of ``out``; raise, before the work, if it cannot be written, or is one of the files to read."""
+def writable(out: Path | None, endings: tuple[str, ...], what: str, *read: Path, option: str = "out") -> str:
+    """Return the ending of ``out``, if given; raise, before the work, if it cannot be written, or is one to read."""
+    if out is None:
+        return ""
     require(out.suffix.lower() in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
     folder = out.resolve().parent
     require(os.access(folder, os.W_OK) and not out.is_dir(), f"--{option} {out} cannot be written in {folder}")

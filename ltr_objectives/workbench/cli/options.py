@@ -53,9 +53,7 @@ def load_own(modules: Names) -> Names:
     return modules
 
 
-Own = Annotated[
-    Names, Option("--import", metavar="MODULES", callback=load_own, help="Yours, whose classes have text=.", **QUIET)
-]
+Own = Annotated[Names, Option("--import", metavar="MODULES", callback=load_own, help="With your classes.", **QUIET)]
 
 
 def read_metrics(given: Names, convention: str | None = None, find: Callable[..., Metric] = get_metric) -> list[Metric]:

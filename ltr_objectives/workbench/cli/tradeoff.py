@@ -55,8 +55,7 @@ def tradeoff(
     """
     check_choice("--library", library, tuple(LIBRARIES))
     metrics = options.read_metrics(metric)
-    if out is not None:
-        writable(out, (".csv",), "tables", train, vali)
+    writable(out, (".csv",), "tables", train, vali)
     figure = canvas(picture, train, vali)
     goals = list(dict.fromkeys(goal for each in metrics for goal in each.goals))
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), goals=goals)
