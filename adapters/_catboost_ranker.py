@@ -38,13 +38,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     eval_metric : str, Metric, object or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``, or one object as of ``catboost.CatBoost``.
         Early stopping on one of CatBoost's is refused if another one is ours or an object.
-    convention : str, optional
-        As of :func:`ltr_objectives.get_metric`, for our metrics: in ``evals_result_``, in ``score``, and as the one to
-        train for without an ``objective``.
-    bounds : mapping of metrics to numbers, optional
-        Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
-        ``eval_metric`` is maximised.
-        The best round that keeps them is kept, also without early stopping.
+    convention, bounds
+        As of :class:`LGBMRanker`.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of

@@ -38,13 +38,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's, and functions are
         as of ``xgboost.XGBRanker``. Early stopping minimises a function, unless its name begins with auc, pre, map
         (but mape) or ndcg.
-    convention : str, optional
-        As of :func:`ltr_objectives.get_metric`, for our metrics: in ``evals_result_``, in ``score``, and as the one to
-        train for without an ``objective``.
-    bounds : mapping of metrics to numbers, optional
-        Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
-        ``eval_metric`` is maximised.
-        The best round that keeps them is kept, also without early stopping.
+    convention, bounds
+        As of :class:`LGBMRanker`.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
