@@ -89,7 +89,7 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
 
     def attempt(name: str) -> Trained:
         found, values[name] = trained(candidates[name], {})
-        if name in natives and library.in_documents(name):
+        if name in natives and library.twin(name) is not None:
             again, like_ours = trained(name, as_ours(run, library, name))
             if best_of({"own": values[name], "ours": like_ours}, weight) == "ours":
                 found, values[name] = again, like_ours

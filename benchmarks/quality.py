@@ -165,7 +165,7 @@ def labelled(
     for targets in [(name,) for name in names] if "{metric}" in label else [names]:
         objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
         if kind.knows(objective) == native:  # else the library does not have it for this metric
-            tried = [b for b in budgets if b.defaults or kind.in_documents(objective)]
+            tried = [b for b in budgets if b.defaults or kind.twin(objective) is not None]
             found += [Cell(library, objective, label, targets, budget, fold, smooth) for budget in tried]
     return found
 

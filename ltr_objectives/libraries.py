@@ -75,10 +75,6 @@ class Library(ABC):
         """Return our objective with the Hessians of a native one: "" if those are 1, None if they are not known."""
         return self.natives.get(objective, "")
 
-    def in_documents(self, objective: str) -> bool:
-        """Return True if regularisation can be given in documents: if the objective's Hessians are known."""
-        return self.twin(objective) is not None
-
     def is_binary(self, native: str) -> bool:
         """Return True if this native objective ignores or refuses grades."""
         return self.knows(native) and any(part in native for part in self.binary)

@@ -65,7 +65,8 @@ def trials(library: str, objective: str, budgets: Sequence[Budget]) -> list[Tria
     """
     facts = LIBRARIES[library]
     own = [replace(b, defaults=True) for b in budgets] if facts.knows(objective) else []
-    return [Trial(library, objective, budget) for budget in (*own, *(budgets if facts.in_documents(objective) else ()))]
+    like_ours = () if facts.twin(objective) is None else budgets
+    return [Trial(library, objective, budget) for budget in (*own, *like_ours)]
 
 
 def run(trial: Trial, fold: RankingFold, metrics: Sequence[Metric]) -> Result:
