@@ -99,7 +99,7 @@ def _scratch(longest, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
     return Scratch(
         np.empty(max(whole, n + heads), np.int64), np.empty(heads, np.int64), np.empty(plan.top), np.empty(n),
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n),
-        np.empty(whole + (TOGETHER - 1) * n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+        np.empty(whole), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip
 
 
@@ -150,15 +150,6 @@ def _take_draw(k, terms: Terms, batch: Batch, pairs: Pairs, rng: Rng | None, r: 
 
 
 @inlined_kernel
-def _take_draws(terms: Terms, batch: Batch, pairs: Pairs, rng: Rng | None, r: Scratch):
-    """Take all ranks of all draws, and fill up D by draws of weight 0, because ``_write`` reads TOGETHER at a time."""
-    for k in range(batch.draws):
-        _take_draw(k, terms, batch, pairs, rng, r)
-    if rng is not None:
-        r.D[batch.draws * batch.n : (batch.draws + TOGETHER - 1) * batch.n] = 0.0
-
-
-@inlined_kernel
 def _take_tops(terms: Terms, batch: Batch, r: Scratch):
     """Take the top ranks of all draws."""
     top = batch.plan.top
@@ -181,13 +172,18 @@ def _write(i, start, end, n, draws, r: Scratch):
     weight, T, Ti, D, Di = r.weight[start:end], r.T[start:end], r.T[i], r.D[start:end], r.D[i]
     for j in range(len(weight)):
         weight[j] = Ti + T[j] + abs(Di - D[j])
-    for k in range(1, draws, TOGETHER):
+    rest = draws - (draws - 1) % TOGETHER
+    for k in range(1, rest, TOGETHER):
         a, b, c, e = k * n, (k + 1) * n, (k + 2) * n, (k + 3) * n
         Da, Db, Dc, De = r.D[a + i], r.D[b + i], r.D[c + i], r.D[e + i]
         da, db = r.D[a + start : a + end], r.D[b + start : b + end]
         dc, de = r.D[c + start : c + end], r.D[e + start : e + end]
         for j in range(len(weight)):
             weight[j] += abs(Da - da[j]) + abs(Db - db[j]) + abs(Dc - dc[j]) + abs(De - de[j])
+    for k in range(rest, draws):
+        Da, da = r.D[k * n + i], r.D[k * n + start : k * n + end]
+        for j in range(len(weight)):
+            weight[j] += abs(Da - da[j])
 
 
 @inlined
@@ -280,7 +276,8 @@ def by_gain(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng |
         if batch.plan.top < n:
             _take_tops(terms, batch, r)
         else:
-            _take_draws(terms, batch, pairs, rng, r)
+            for k in range(batch.draws):
+                _take_draw(k, terms, batch, pairs, rng, r)
         total += _add(pairs.truncation < n, rng, batch, r)
         for i in range(n):
             at = np.uint64(r.slot[i])  # unsigned: numba checks whether signed indices are negative
