@@ -11,7 +11,7 @@ from oracles.stochasticrank import conditional_estimates, exact_curvature, exact
 from scipy.stats import norm
 
 from ltr_objectives import Metric, Queries, StochasticRank
-from ltr_objectives.objectives.stochasticrank import add_conditional, scratch_for
+from ltr_objectives.kernels.stochasticrank import add_conditional, scratch_for
 from ltr_objectives.testing import random_labels
 
 SIGMAS = (0.2, 0.5, 1.0, 2.0)

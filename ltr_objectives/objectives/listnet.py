@@ -1,4 +1,4 @@
-r"""ListNet: cross-entropy between a distribution from the labels and the softmax of the scores."""
+"""ListNet: cross-entropy between a distribution from the labels and the softmax of the scores."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
@@ -7,9 +7,7 @@ import numpy as np
 
 from ltr_objectives.checks import Check, one_of
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
-from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
-from ltr_objectives.kernels.softmax import softmax, total
+from ltr_objectives.kernels.listnet import cross_entropy, label_softmax
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
@@ -67,7 +65,7 @@ class ListNet(Objective, text="listnet"):
         y = queries.labels
         out = y.copy()
         if self.target == "softmax":
-            run(_label_softmax, queries.ptr, (queries.ptr, y, out), n_threads)
+            run(label_softmax, queries.ptr, (queries.ptr, y, out), n_threads)
             return out
         enough = f"target={self.target!r} needs labels of at least 0; shift them, or use target='softmax'"
         require((y >= 0).all(), enough)
@@ -81,7 +79,7 @@ class ListNet(Objective, text="listnet"):
 
     def fill(self, call: Call) -> None:
         target = call.queries.cached(("target", self), lambda: self._target(call.queries, call.n_threads))
-        call.run(_cross_entropy, target)
+        call.run(cross_entropy, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":
@@ -90,26 +88,3 @@ class ListNet(Objective, text="listnet"):
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return np.sum(self._reference_target(labels) * (log_sum_exp(scores) - scores))
-
-
-@kernel
-def _label_softmax(first, last, ptr, labels, out):
-    """Write the softmax of each query's labels."""
-    for q in range(first, last):
-        softmax(labels[ptr[q] : ptr[q + 1]], out[ptr[q] : ptr[q + 1]])
-
-
-@inlined_kernel
-def _listnet(one: OneList, target: np.ndarray, arrays: None) -> None:
-    """Write the derivatives of the cross-entropy between ``target``, which is not negative, and softmax."""
-    t, g = target[one.first : one.last], one.grad
-    mass = total(t)
-    if mass == 0.0:
-        return
-    softmax(one.s, g)
-    for i in range(len(g)):
-        one.hess[i] = mass * g[i] * (1.0 - g[i])
-        g[i] = mass * g[i] - t[i]
-
-
-_cross_entropy = each_list(no_scratch, _listnet)

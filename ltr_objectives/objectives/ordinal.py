@@ -1,26 +1,17 @@
-r"""Ordinal regression: one logistic loss for each step between labels."""
+"""Ordinal regression: one logistic loss for each step between labels."""
 
-import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import Check
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined_kernel
-from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
+from ltr_objectives.kernels.ordinal import Inputs, logistic_steps
 from ltr_objectives.metrics.gains import numbers_of
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
-
-
-class Steps(NamedTuple):
-    """Labels by row, and the thresholds between them."""
-
-    labels: np.ndarray
-    thresholds: np.ndarray
 
 
 def _check_thresholds(name: str, thresholds: object) -> tuple[float, ...]:
@@ -61,27 +52,8 @@ class Ordinal(Objective, text="ordinal"):
     facts = Facts(hessian_kind="exact", shift_invariant=False)
 
     def fill(self, call: Call) -> None:
-        call.run(_kernel, Steps(call.queries.labels, np.array(self.thresholds)))
+        call.run(logistic_steps, Inputs(call.queries.labels, np.array(self.thresholds)))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         side = np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
         return np.sum(softplus(-side * (scores[:, None] - self.thresholds)))
-
-
-@inlined_kernel
-def _ordinal(one: OneList, data: Steps, arrays: None) -> None:
-    """Write the derivatives of the logistic loss, added up over the thresholds."""
-    s, y = one.s, data.labels[one.first : one.last]
-    for i in range(len(s)):
-        for c in range(len(data.thresholds)):
-            gap = s[i] - data.thresholds[c]
-            e = math.exp(-abs(gap))
-            small, large = e / (1.0 + e), 1.0 / (1.0 + e)  # the probabilities of the two sides of the threshold
-            if y[i] >= c + 1:
-                one.grad[i] -= large if gap < 0.0 else small
-            else:
-                one.grad[i] += large if gap > 0.0 else small
-            one.hess[i] += small * large
-
-
-_kernel = each_list(no_scratch, _ordinal)

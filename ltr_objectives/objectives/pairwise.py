@@ -145,19 +145,10 @@ class PairwiseObjective(Objective):
         ordered = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(
-            loss=self.loss.code,
-            sigma=float(chosen.sigma),
-            truncation=ranks,
-            ordered=ordered,
-            neighbors=near,
-            partners=chosen.partners or MANY,
-            noisy=chosen.difference == "noisy",
-            score_norm=bool(chosen.score_norm),
-            lambda_norm=self._normalizes(queries.propensity),
-            propensity=propensity,
-            by_label=NO_ORDER,
-            delta=NO_DELTA,
-        )
+            loss=self.loss.code, sigma=float(chosen.sigma), truncation=ranks, ordered=ordered, neighbors=near,
+            partners=chosen.partners or MANY, noisy=chosen.difference == "noisy", score_norm=bool(chosen.score_norm),
+            lambda_norm=self._normalizes(queries.propensity), propensity=propensity, by_label=NO_ORDER, delta=NO_DELTA,
+        )  # fmt: skip
 
     def _normalizes(self, propensity: np.ndarray | None) -> bool:
         asked, metric = self.pair_settings().lambda_norm, self.weighing_metric

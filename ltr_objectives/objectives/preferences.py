@@ -1,29 +1,18 @@
-r"""Preferences: pairwise logistic loss over pairs of documents that are given as data, instead of labels."""
+"""Preferences: pairwise logistic loss over pairs of documents that are given as data, instead of labels."""
 
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import Check, check_integer
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined_kernel
-from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
-from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
+from ltr_objectives.kernels.preferences import Inputs, given_pairs
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.queries import Queries, to_numpy, vector
-
-
-class ByQuery(NamedTuple):
-    """The pairs in the order of their queries, and the first pair of each query."""
-
-    documents: np.ndarray  # by pair: the preferred and the other one, counted within their list
-    weight: np.ndarray
-    ptr: np.ndarray
-    sigma: float
 
 
 @dataclass(frozen=True)
@@ -79,7 +68,7 @@ class Preferences(Objective):
         won, lost = (np.bincount(rows, self.pairs_weight, self.rows) for rows in self.pairs.T)
         return won - lost
 
-    def _by_query(self, queries: Queries) -> ByQuery:
+    def _by_query(self, queries: Queries) -> Inputs:
         """Return the pairs in the order of their queries; raise if the rows are not those of ``queries``."""
         require(
             queries.rows == self.rows,
@@ -92,10 +81,10 @@ class Preferences(Objective):
         order = np.argsort(of[:, 0], kind="stable")
         ptr = np.searchsorted(of[order, 0], np.arange(len(queries) + 1))
         documents = (self.pairs - queries.ptr[of])[order]
-        return ByQuery(documents, self.pairs_weight[order], ptr, float(self.sigma))
+        return Inputs(documents, self.pairs_weight[order], ptr, float(self.sigma))
 
     def fill(self, call: Call) -> None:
-        call.run(_given_pairs, call.queries.cached(("preferences", self), lambda: self._by_query(call.queries)))
+        call.run(given_pairs, call.queries.cached(("preferences", self), lambda: self._by_query(call.queries)))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         hi, lo = self.pairs.T
@@ -126,20 +115,3 @@ def _weights(weight: Any, count: int) -> np.ndarray:
     _refuse("pairs_weight", given, wrong, "but must be finite and not negative; to reverse a pair, swap its rows")
     require(given.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
     return given
-
-
-@inlined_kernel
-def _preferences(one: OneList, pairs: ByQuery, arrays: None) -> None:
-    """Add the slope and curve of each given pair."""
-    s, sigma = one.s, pairs.sigma
-    for p in range(pairs.ptr[one.q], pairs.ptr[one.q + 1]):
-        hi, lo = pairs.documents[p, 0], pairs.documents[p, 1]
-        slope, curve = slope_and_curve(LOGISTIC, sigma * (s[hi] - s[lo]))
-        slope, curve = sigma * pairs.weight[p] * slope, sigma * sigma * pairs.weight[p] * curve
-        one.grad[hi] -= slope
-        one.grad[lo] += slope
-        one.hess[hi] += curve
-        one.hess[lo] += curve
-
-
-_given_pairs = each_list(no_scratch, _preferences)

@@ -1,21 +1,13 @@
-r"""Squared error with a free constant for each query."""
+"""Squared error with a free constant for each query."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel
-from ltr_objectives.kernels.lists import OneList, each_list, no_scratch
+from ltr_objectives.kernels.queryrmse import Inputs, shifted_error
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
-
-
-class Weighted(NamedTuple):
-    """Labels and weights by row."""
-
-    labels: np.ndarray
-    weight: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -41,24 +33,8 @@ class QueryRMSE(Objective, text="queryrmse"):
         queries = call.queries
         weight = queries.weight_by_row
         weight = queries.cached("ones", lambda: np.ones(queries.rows)) if weight is None else weight
-        call.run(_kernel, Weighted(queries.labels, weight))
+        call.run(shifted_error, Inputs(queries.labels, weight))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         shift = np.mean(labels - scores)
         return 0.5 * np.sum((labels - scores - shift) ** 2)
-
-
-@inlined_kernel
-def _queryrmse(one: OneList, data: Weighted, arrays: None) -> None:
-    """Subtract the labels from the scores after the shift that fits them best."""
-    s, y, w = one.s, data.labels[one.first : one.last], data.weight[one.first : one.last]
-    total, weights = 0.0, 0.0
-    for i in range(len(s)):
-        total += w[i] * (y[i] - s[i])
-        weights += w[i]
-    shift = total / weights if weights > 0.0 else 0.0
-    for i in range(len(s)):
-        one.grad[i] = s[i] + shift - y[i]
-
-
-_kernel = each_list(no_scratch, _queryrmse)

@@ -80,16 +80,19 @@ class RankNet(PairwiseObjective, text="ranknet"):
         start = queries.ptr[:-1]
         differ = np.maximum.reduceat(queries.labels, start) > np.minimum.reduceat(queries.labels, start)
         half = 0.5 * differ
-        return tuple(Terms(UPPER, g, np.ones(queries.longest), half, 0.0 * half, cap=1.0) for g in gain)
+        return tuple(
+            Terms(kind=UPPER, gain=g, discount=np.ones(queries.longest), scale=half, offset=0.0 * half, cap=1.0)
+            for g in gain
+        )
 
     def _terms(self, queries: Queries) -> Terms:
         ones = np.ones(len(queries))
         flat = np.ones(queries.longest)
         if self.weights == "difference":
-            return Terms(UPPER, queries.labels.copy(), flat, ones, 0.0 * ones)
+            return Terms(kind=UPPER, gain=queries.labels.copy(), discount=flat, scale=ones, offset=0.0 * ones)
         # gains differ by at least 1, and a difference counts for at most 1
         steps = np.unique(queries.labels, return_inverse=True)[1].astype(np.float64)
-        return Terms(UPPER, steps, flat, ones, 0.0 * ones, cap=1.0)
+        return Terms(kind=UPPER, gain=steps, discount=flat, scale=ones, offset=0.0 * ones, cap=1.0)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         gap = np.abs(labels[:, None] - labels)

@@ -1,38 +1,18 @@
-r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains.
-
-For :math:`b`, the document of the largest :math:`\rho`, :math:`1 - \rho_b` may be 0. So its term is taken out of the
-sum over the others: :math:`\rho_i t_b / (1 - \rho_b) = \sigma_i t_b`, with :math:`\sigma` the softmax of all
-documents but :math:`b`.
-"""
+"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from ltr_objectives.checks import Check, check_choice, check_integer, one_of
-from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel
-from ltr_objectives.kernels.lists import OneList, each_list
-from ltr_objectives.kernels.records import Rng
-from ltr_objectives.kernels.rng import stream, uniform
-from ltr_objectives.kernels.softmax import softmax, softmax_without
+from ltr_objectives.kernels.xendcg import Inputs, lowered_cross_entropy
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
-
-
-class Lowered(NamedTuple):
-    """The gains of a data set, and how they are lowered."""
-
-    power: np.ndarray  # 2^y of each row over the largest of its query
-    largest: np.ndarray  # by query; 0 if the gradient is zero
-    random: bool  # else u is 1/2
-    terms: int
-    rng: Rng
-
 
 Hessian = Literal["bounded", "exact"]
 
@@ -94,7 +74,10 @@ class XENDCG(Objective, text="xendcg"):
 
     def fill(self, call: Call) -> None:
         power, largest = call.queries.cached(("power", self), lambda: self._power(call.queries))
-        call.run(_kernel, Lowered(power, largest, self.facts.random, self.terms, call.rng(self.seed)))
+        call.run(
+            lowered_cross_entropy,
+            Inputs(power=power, largest=largest, random=self.facts.random, terms=self.terms, rng=call.rng(self.seed)),
+        )
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().layers(queries)  # raises for labels without a gain
@@ -111,86 +94,3 @@ class XENDCG(Objective, text="xendcg"):
             return 0.0
         phi = np.exp2(labels) - 0.5
         return np.sum(phi / phi.sum() * (log_sum_exp(scores) - scores))
-
-
-@inlined
-def _lowered(y, key, random, unit, part):
-    """Write phi over the largest gain, with u = 1/2 unless ``random``; return the sum."""
-    apart()
-    result = 0.0
-    for i in range(len(part)):
-        u = uniform(key, np.uint64(i)) if random else 0.5
-        part[i] = y[i] - u * unit
-        result += part[i]
-    return result
-
-
-@inlined
-def _first_term(rho, scale, inverse, part, g, h):
-    """Write the first term and the Hessian, and the term over 1 - rho into ``part``; return the sum of those."""
-    apart()
-    result = 0.0
-    for i in range(len(g)):
-        g[i] = rho[i] - part[i] * scale
-        h[i] = rho[i] * (1.0 - rho[i])
-        part[i] = g[i] * inverse[i]
-        result += part[i]
-    return result
-
-
-@inlined
-def _next_term(rho, others, share, first, inverse, part, g):
-    """Add the next term to ``g``; the rest is as in ``_first_term``."""
-    apart()
-    result = 0.0
-    for i in range(len(g)):
-        term = rho[i] * (others - part[i]) + share[i] * first
-        g[i] += term
-        part[i] = term * inverse[i]
-        result += part[i]
-    return result
-
-
-class Scratch(NamedTuple):
-    """By document."""
-
-    rho: np.ndarray
-    part: np.ndarray
-    share: np.ndarray
-    inverse: np.ndarray
-
-
-@allocating
-def _scratch(longest, data):
-    """Return scratch for lists of up to ``longest`` documents."""
-    return Scratch(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
-
-
-@inlined_kernel
-def _xendcg(one: OneList, lowered: Lowered, r: Scratch) -> None:
-    """Write the first term or all three, and the diagonal of the Hessian."""
-    x, g, h, n, largest = one.s, one.grad, one.hess, len(one.s), lowered.largest[one.q]
-    if largest == 0.0:
-        return
-    rho, part, share, inverse = r.rho[:n], r.part[:n], r.share[:n], r.inverse[:n]
-    # the softmax, and the lowered gains
-    best, rest = softmax(x, rho)
-    key = stream(lowered.rng.seed, lowered.rng.iteration, np.uint64(one.q))
-    sum_ = _lowered(lowered.power[one.first : one.last], key, lowered.random, 1.0 / largest, part)
-    # the first term; the largest share is left out of the sums, because 1 - rho may vanish there
-    for i in range(n):
-        inverse[i] = 1.0 / (1.0 - rho[i])
-    inverse[best] = 0.0
-    others = _first_term(rho, 1.0 / sum_, inverse, part, g, h)
-    h[best] = rho[best] * rest
-    # the other terms
-    if lowered.terms > 1:
-        softmax_without(x, rho, rest, best, share)
-    term = g[best]
-    for _ in range(1, lowered.terms):
-        best_term = rho[best] * others  # part and share are 0 there
-        others = _next_term(rho, others, share, term, inverse, part, g)
-        term = best_term
-
-
-_kernel = each_list(_scratch, _xendcg)
