@@ -298,7 +298,7 @@ class Queries:
     def for_goal(self, goal: str | None) -> Queries:
         """Return these queries with the labels of a goal, without propensities; for None, themselves.
 
-        >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).of("revenue").labels
+        >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).for_goal("revenue").labels
         array([0., 7.])
         """
         if goal is None:
