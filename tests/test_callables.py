@@ -50,6 +50,7 @@ def dataset(rows=slice(None), **given):
 
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names, but LGBMRanker")  # LightGBM 4.6, of arrays
 def test_one_object_gives_one_model_by_three_ways_into_lightgbm():
     ours = lightgbm_objective(RANDOM)
     expected = lgb.train({**LGB, "objective": ours}, dataset(), 8).predict(X)
