@@ -42,7 +42,7 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
         The metric to optimise; "ndcg@10" by default.
     permutations : int
         Rankings per iteration, from 1 to 1,000,000. Over them the noise of a document comes from as many equal strata
-        (:mod:`ltr_objectives.kernels.strata`), so a gradient varies as with 1.2 to 3.5 times as many independent ones.
+        (:mod:`ltr_objectives.kernels.strata`), so a gradient varies as with 1.1 to 5 times as many independent ones.
     noise : "logistic", "gaussian", "gumbel" or None
         Distribution of the noise. CatBoost calls the logistic one Gumbel.
     noise_scale : float
