@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,13 +15,16 @@ from ltr_objectives.adapters._tables import is_pool
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import LIBRARIES, Library
+from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.clicks import warn_of_labels
-from ltr_objectives.position_bias import PositionOffsets, centred, estimate, ranks_of
+from ltr_objectives.objectives.listnet import ListNet
+from ltr_objectives.position_bias import NEARLY_RIGHT, PositionOffsets, centred, estimate, ranks_of
 from ltr_objectives.queries import Queries
 
 BLUE = "#0072B2"
 TREES = {"n_estimators": 60, "learning_rate": 0.15}
+CLICKS = {"n_estimators": 30, "learning_rate": 0.1}
 
 
 def position_offsets(
@@ -89,32 +93,51 @@ def estimated(run: Run, library: Library) -> PositionOffsets:
     if part.position is None:
         raise LTRError("position= is missing")
     require(len(part.queries) > 1, "position= compares two halves of the queries, but there is one query")
+    equal = {**library.reproducible(), **library.given(library.threads, run.params)}
+    alone = run._replace(evals=(), names=[], patience=0, callbacks=[], verbose=False, init_model=None)
     y = centred(-np.log1p(ranks_of(part.position)[0]), part.queries)
-    spread = float(y @ y)
-    expected = _expected(run, library, y) if spread else y
+    spread, expected = float(y @ y), y
+    if spread:
+        params = library.shaped(15, 1.0, 20.0) | TREES | equal
+        regression = alone._replace(objective=library.regression, metrics=(), params=params)
+        expected = centred(_out_of_fold(regression, library, y), part.queries)
     r2 = 1.0 - float(np.sum((y - expected) ** 2)) / (spread or 1.0)
     found = estimate(part.queries, part.position, expected, r2)
+    if found.left > NEARLY_RIGHT * found.eta > 0:
+        known = found.log_propensities[ranks_of(part.position)[0]] + found.trust * expected
+        learner = alone._replace(objective=ListNet("unnormalized"), metrics=(NDCG(),), params=CLICKS | equal)
+        if _explain_more(part.queries, known, _out_of_fold(learner, library, part.queries.labels, known)):
+            found = replace(found, left=0.0, offsets=found.log_propensities)
     warn_of_labels(part.queries.labels, "position")
     return found
 
 
-def _expected(run: Run, library: Library, y: np.ndarray) -> np.ndarray:
-    """Return what the features say of ``y``, by trees of the queries of the other half."""
-    params = {**library.shaped(15, 1.0, 20.0), **library.reproducible(), **TREES}
-    params |= library.given(library.threads, run.params)
-    alone = run._replace(
-        evals=(), names=[], objective=library.regression, metrics=(), params=params, patience=0, callbacks=[],
-        verbose=False, init_model=None,
-    )  # fmt: skip
-    part, expected = run.train, np.zeros(len(y))
+def _out_of_fold(run: Run, library: Library, labels: np.ndarray, margin: np.ndarray | None = None) -> np.ndarray:
+    """Return what a training with these labels predicts, for each query by trees of the other half."""
+    part, found = run.train, np.zeros(len(labels))
     rows = [np.flatnonzero(part.qid % 2 == half) for half in (0, 1)]
-    halves = [part.take(rows[half], part.group[half::2])._replace(margin=None, position=None) for half in (0, 1)]
+    halves = [part.take(rows[half], part.group[half::2])._replace(position=None) for half in (0, 1)]
     for half, other in ((0, 1), (1, 0)):
-        target = y[rows[half]].astype(np.float32)
-        train = halves[half]._replace(queries=Queries(target, halves[half].group), labels=target)
-        model = library.train(alone._replace(train=train)).model
-        expected[rows[other]] = library.predict(model, halves[other].X, params)
-    return centred(expected, part.queries)
+        target = labels[rows[half]].astype(np.float32)
+        queries = Queries(target, halves[half].group)
+        queries.of_clicks = True  # no warning of queries that have none
+        start = None if margin is None else margin[rows[half]]
+        train = halves[half]._replace(queries=queries, labels=target, margin=start)
+        model = library.train(run._replace(train=train)).model
+        found[rows[other]] = library.predict(model, halves[other].X, run.params)
+    return found
+
+
+def _explain_more(queries: Queries, known: np.ndarray, scores: np.ndarray) -> bool:
+    """Return True if scores explain clicks that ``known`` does not, by two standard errors of the log-likelihood."""
+    starts, row = queries.ptr[:-1], queries.query_by_row
+
+    def logs(x: np.ndarray) -> np.ndarray:
+        x = x - np.maximum.reduceat(x, starts)[row]
+        return x - np.log(np.add.reduceat(np.exp(x), starts))[row]
+
+    gain = np.add.reduceat(queries.labels * (logs(known + scores) - logs(known)), starts)
+    return bool(gain.sum() > 2.0 * np.sqrt(np.sum(gain**2)))
 
 
 def corrected(run: Run, library: Library) -> Run:

@@ -50,7 +50,8 @@ class PositionOffsets:
     r2 : float
         The share of the variance of positions that the features explain, on queries that the regression did not see.
     left : float
-        The part of ``eta`` that is not corrected, because the old ranking deserves it.
+        The part of ``eta`` that is not corrected, because the old ranking deserves it; 0 if it was large and trees
+        explain clicks beyond the old ranking.
     first : int
         The number of the first position, 0 or 1.
     """

@@ -144,6 +144,19 @@ def test_the_advice_tells_the_three_cases_in_which_a_correction_does_not_help():
 
 
 @everywhere
+def test_an_old_ranking_that_knew_a_part_is_corrected_in_full(library):
+    """One feature ranked the documents; another one, which it ignored, explains more clicks."""
+    rng, sizes = np.random.default_rng(0), np.full(1500, 12)
+    X = rng.normal(size=(sizes.sum(), 5))
+    position = ranks(X[:, 0] + 0.5 * rng.normal(size=len(X)), sizes)
+    clicks = rng.random(len(X)) < (1.0 + position) ** -0.5 / (1.0 + np.exp(1.0 - X[:, 0] - 2.0 * X[:, 1]))
+    found = position_offsets(X, clicks, position, group=sizes, library=library, n_threads=1)
+    assert found.r2 * (found.trust - found.trust_error) > 0.25 * found.eta
+    assert (found.left, found.advice) == (0.0, "")
+    np.testing.assert_array_equal(found.offsets, found.log_propensities)
+
+
+@everywhere
 @pytest.mark.parametrize("native", [False, True])
 def test_a_training_starts_from_the_offsets_and_predicts_without(library, native):
     X, clicks, position, qid = world(queries=150)
