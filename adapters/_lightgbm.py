@@ -103,7 +103,7 @@ class LightGBM(Library):
         gradients = run.gradients(self, params, late)
         require(
             late is None or gradients is not None,
-            f"position= with init_model= needs an objective of ours, got {run.objective!r}",
+            f"position= with init_model= needs one of our objectives, got {run.objective!r}",
         )
         rounds = params.pop("n_estimators", 100)
         threads = {} if self.given(self.threads, params) else {self.threads: processors(None)}

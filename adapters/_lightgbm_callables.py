@@ -62,7 +62,7 @@ class LightGBMObjective(ObjectiveCallable):
         _refuse_subset(second)
         require(
             not hasattr(second, "get_position") or second.get_position() is None,
-            "an objective of ours does not read position= of a Dataset; pass init_score=offsets.at(position) of "
+            "our objectives do not read position= of a Dataset; pass init_score=offsets.at(position) of "
             "ltr_objectives.adapters.position_offsets instead",
         )
         labels, group, weight, scores = _unpack(first, second, weight, group)

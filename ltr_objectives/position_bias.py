@@ -99,9 +99,10 @@ class PositionOffsets:
     ) -> float:  # fmt: skip
         r"""Mean logarithm of the chance that the model gives to each click of other queries; higher is better.
 
-        .. math:: \frac{1}{C} \sum_q \sum_{i \in q} y_i \log \frac{\theta_{k_i} e^{s_i}}{\sum_{j \in q} \theta_{k_j} e^{s_j}}
+        .. math:: \frac{1}{C} \sum_q \sum_{i \in q} y_i \log \frac{e^{s_i + b_i}}{\sum_{j \in q} e^{s_j + b_j}}
 
-        with :math:`C` clicks. Unlike metrics of clicks it favours no model for showing what was shown.
+        with :math:`C` clicks and the log propensity :math:`b_i` of where document i was shown. Unlike metrics of clicks
+        it favours no model for showing what was shown.
 
         Parameters
         ----------
@@ -117,7 +118,7 @@ class PositionOffsets:
         >>> found = estimate(Queries([1, 0, 1, 0, 0, 1], [2, 2, 2]), [0, 1, 0, 1, 0, 1])
         >>> round(found.log_likelihood([1, 0], [0.3, 0.0], [0, 1], group=[2]), 1)
         -0.3
-        """  # noqa: E501  # the formula
+        """
         queries = Queries(clicks, group, qid=qid)
         s = queries.check_scores(scores).values + self.log_propensities[self._row(position)]
         y, ptr = queries.labels, queries.ptr[:-1]
