@@ -10,20 +10,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import read_part
+from ltr_objectives.adapters._names import AnyObjective
 from ltr_objectives.adapters._run import Run, read_run
 from ltr_objectives.adapters._tables import is_pool
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics.linear import NDCG
+from ltr_objectives.objectives.around import innermost
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.clicks import warn_of_labels
+from ltr_objectives.objectives.composite import leaves
+from ltr_objectives.objectives.listmle import ListMLE
 from ltr_objectives.objectives.listnet import ListNet
+from ltr_objectives.objectives.queryrmse import QueryRMSE
+from ltr_objectives.objectives.xendcg import XENDCG
 from ltr_objectives.position_bias import NEARLY_RIGHT, PositionOffsets, centred, estimate, ranks_of
 from ltr_objectives.queries import Queries
 
 BLUE = "#0072B2"
 TREES = {"n_estimators": 60, "learning_rate": 0.15}
+FIT_LABELS = (  # of the libraries
+    "regression", "regression_l1", "regression_l2", "l1", "l2", "l2_root", "mae", "mse", "rmse", "mean_absolute_error",
+    "mean_squared_error", "root_mean_squared_error", "huber", "fair", "quantile", "rank_xendcg", "xendcg",
+    "reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror", "RMSE", "MAE", "QueryRMSE",
+)  # fmt: skip
 CLICKS = {"n_estimators": 30, "learning_rate": 0.1}
 
 
@@ -140,15 +151,29 @@ def _explain_more(queries: Queries, known: np.ndarray, scores: np.ndarray) -> bo
     return bool(gain.sum() > 2.0 * np.sqrt(np.sum(gain**2)))
 
 
+def _fits_labels(objective: AnyObjective) -> bool:
+    """Return True if a training also orders or levels documents without a click, so that it learns against offsets."""
+    if not isinstance(objective, Objective):
+        return objective in FIT_LABELS
+    parts = [innermost(each) for each in leaves(objective)]
+    return any(
+        part.facts.label_scale
+        or isinstance(part, QueryRMSE | ListMLE | XENDCG)
+        or (isinstance(part, ListNet) and part.target == "softmax")
+        for part in parts
+    )
+
+
 def corrected(run: Run, library: Library) -> Run:
     """Return the run with the offset of each row instead of its position; as it is if there are no positions."""
     part = run.train
     if part.position is None:
         return run
-    fits_labels = run.objective == library.regression
-    if isinstance(run.objective, Objective):
-        fits_labels = run.objective.facts.label_scale
-    require(not fits_labels, f"position= adds to scores, but {run.objective!r} fits the labels; take one for rankings")
+    require(
+        not _fits_labels(run.objective),
+        f"position= adds to scores, but {run.objective!r} fits the labels of documents without a click too; take "
+        'another, such as "yetiloss:ndcg"',
+    )
     found, offset = estimated(run, library), None
     if found.advice:
         warn(

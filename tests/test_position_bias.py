@@ -9,7 +9,7 @@ from clicks import click_log, ranks
 from rankers import LIBRARIES, NATIVE, everywhere, ranker
 from scipy import optimize, stats
 
-from ltr_objectives import LTRWarning, Queries, evaluate
+from ltr_objectives import LTRError, LTRWarning, Queries, evaluate
 from ltr_objectives.adapters import PropensityDisplay, bagged, position_offsets, refit
 from ltr_objectives.datasets import make_ranking, make_ranking_fold
 from ltr_objectives.position_bias import BENT, centred, estimate
@@ -227,6 +227,13 @@ def test_tables_with_categories_are_read(library):
     made = ranker(library, "yetiloss:ndcg").fit(table, clicks, qid=qid, position=position)
     expected = ranker(library, "yetiloss:ndcg").fit(table, clicks, qid=qid, position=pd.Series(position + 1))
     np.testing.assert_array_equal(made.predict(table), expected.predict(table))
+
+
+@pytest.mark.parametrize("objective", ["queryrmse", "listnet", "listmle", "xendcg", "yetiloss + 0.1*rmse", "l2"])
+def test_objectives_that_fit_documents_without_a_click_are_refused(objective):
+    X, clicks, position, qid = world(queries=20)
+    with pytest.raises(LTRError, match="position"):
+        ranker("lightgbm", objective).fit(X, clicks, qid=qid, position=position)
 
 
 def test_labels_that_are_no_clicks_and_advice_are_warned_of():
