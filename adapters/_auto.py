@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.adapters._position_offsets import fits_labels
 from ltr_objectives.adapters._run import DOCUMENTS, Run, Trained
 from ltr_objectives.adapters._tables import is_pool
 from ltr_objectives.candidates import check_comparable, hessian_of, natives_for, ours_for, try_each, warn_without_ours
@@ -73,6 +74,8 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
     weight = metric.weight_by_query(part.queries)
     natives = natives_for(library.name, metric)
     candidates: dict[str, Objective | str] = {**ours_for(metric, run.train.queries), **{name: name for name in natives}}
+    if run.train.offset is not None:
+        candidates = {name: each for name, each in candidates.items() if not fits_labels(each)}
 
     values: dict[str, np.ndarray] = {}  # of the queries that choose
 

@@ -112,7 +112,7 @@ def estimated(run: Run, library: Library) -> PositionOffsets:
         params = library.shaped(15, 1.0, 20.0) | TREES | equal
         regression = alone._replace(objective=library.regression, metrics=(), params=params)
         expected = centred(_out_of_fold(regression, library, y), part.queries)
-    r2 = 1.0 - float(np.sum((y - expected) ** 2)) / (spread or 1.0)
+    r2 = 1.0 - float(np.sum((y - expected) ** 2)) / spread if spread else 0.0
     found = estimate(part.queries, part.position, expected, r2)
     if found.left > NEARLY_RIGHT * found.eta > 0:
         known = found.log_propensities[ranks_of(part.position)[0]] + found.trust * expected
@@ -151,7 +151,7 @@ def _explain_more(queries: Queries, known: np.ndarray, scores: np.ndarray) -> bo
     return bool(gain.sum() > 2.0 * np.sqrt(np.sum(gain**2)))
 
 
-def _fits_labels(objective: AnyObjective) -> bool:
+def fits_labels(objective: AnyObjective) -> bool:
     """Return True if a training also orders or levels documents without a click, so that it learns against offsets."""
     if not isinstance(objective, Objective):
         return objective in FIT_LABELS
@@ -170,7 +170,7 @@ def corrected(run: Run, library: Library) -> Run:
     if part.position is None:
         return run
     require(
-        not _fits_labels(run.objective),
+        not fits_labels(run.objective),
         f"position= adds to scores, but {run.objective!r} fits the labels of documents without a click too; take "
         'another, such as "yetiloss:ndcg"',
     )

@@ -157,8 +157,9 @@ class Ranker:
         position : array of shape (rows,), optional
             For labels that are clicks, instead of ``propensity``: where each document was shown, from 0 or 1.
             :func:`ltr_objectives.adapters.position_offsets` estimates an offset for each position, from which the
-            training starts, with any objective, the library's own too; ``predict`` adds none. If its advice is not to
-            correct, there is a warning instead. The labels of goals must be of the same log, such as orders.
+            training starts, with the library's own objectives too, but with none that fits documents without a click,
+            such as QueryRMSE; ``predict`` adds none. If its advice is not to correct, there is a warning instead. The
+            labels of goals must be of the same log, such as orders.
         labels : mapping of goals to arrays of shape (rows,), optional
             For an objective or metrics that read several labels, such as ``"dcg(gain_type=linear)@10[revenue]"``:
             ``{"revenue": array}``.

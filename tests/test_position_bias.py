@@ -143,6 +143,12 @@ def test_the_advice_tells_the_three_cases_in_which_a_correction_does_not_help():
     assert "nearly right" in found.advice
 
 
+def test_lists_of_one_document_show_no_bias():
+    found = position_offsets(np.zeros((4, 1)), [1, 0, 0, 1], np.zeros(4), group=[1] * 4, library="lightgbm")
+    assert found.r2 == 0
+    assert "no position bias" in found.advice
+
+
 @everywhere
 def test_an_old_ranking_that_knew_a_part_is_corrected_in_full(library):
     """One feature ranked the documents; another one, which it ignored, explains more clicks."""
@@ -216,6 +222,7 @@ def test_bags_auto_and_bounds_read_positions(library):
         made = ranker(library, **params)
         with_positions = made.fit(X, clicks, position=position, **given).predict(X)
         assert made.position_offsets_.eta > 0
+        assert "queryrmse" not in {candidate.objective.lower() for candidate in getattr(made, "report_", ())}
         assert not np.allclose(with_positions, made.fit(X, clicks, **given).predict(X))
         assert not hasattr(made, "position_offsets_")
 
