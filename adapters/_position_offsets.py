@@ -130,6 +130,8 @@ def _out_of_fold(run: Run, library: Library, labels: np.ndarray, margin: np.ndar
     halves = [part.take(rows[half], part.group[half::2])._replace(position=None) for half in (0, 1)]
     for half, other in ((0, 1), (1, 0)):
         target = labels[rows[half]].astype(np.float32)
+        if target.min() == target.max():  # which CatBoost refuses to learn
+            continue
         queries = Queries(target, halves[half].group)
         queries.of_clicks = True  # no warning of queries that have none
         start = None if margin is None else margin[rows[half]]

@@ -285,3 +285,12 @@ def test_centred_values_have_mean_0_in_each_query(rng):
     sizes = rng.integers(1, 6, 20)
     values = centred(rng.normal(size=sizes.sum()), Queries(np.zeros(sizes.sum()), sizes))
     np.testing.assert_allclose(np.add.reduceat(values, np.cumsum(sizes) - sizes), 0.0, atol=1e-12)
+
+
+@everywhere
+def test_a_half_of_the_queries_may_have_one_document_each(library):
+    X, clicks, position, qid = world(queries=100)
+    first = np.concatenate([[True], qid[1:] != qid[:-1]])
+    kept = (np.unique(qid, return_inverse=True)[1] % 2 == 0) | first
+    found = position_offsets(X[kept], clicks[kept], position[kept], qid=qid[kept], library=library, n_threads=1)
+    assert np.isfinite(found.offsets).all()
