@@ -25,7 +25,7 @@ _MODULES = {
     "TradeoffDisplay": "_displays",
     "refit": "_refit",
     "position_offsets": "_position_offsets",
-    "PropensityDisplay": "_position_offsets",
+    "PropensityDisplay": "_displays",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_evaluate": "_dask",
@@ -42,11 +42,11 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._dask import dask_evaluate as dask_evaluate
     from ltr_objectives.adapters._dask import dask_group as dask_group
     from ltr_objectives.adapters._displays import ComparisonDisplay as ComparisonDisplay
+    from ltr_objectives.adapters._displays import PropensityDisplay as PropensityDisplay
     from ltr_objectives.adapters._displays import TradeoffDisplay as TradeoffDisplay
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm_callables import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
-    from ltr_objectives.adapters._position_offsets import PropensityDisplay as PropensityDisplay
     from ltr_objectives.adapters._position_offsets import position_offsets as position_offsets
     from ltr_objectives.adapters._refit import refit as refit
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ltr_objectives.errors import require
+from ltr_objectives.position_bias import PositionOffsets
 from ltr_objectives.statistics import Comparison
 
 if TYPE_CHECKING:
@@ -121,5 +124,50 @@ class TradeoffDisplay:
         first, second = self.tradeoff.metrics
         ax.set(xlabel=f"change of {first}, %", ylabel=f"change of {second}, %")
         ax.margins(0.12)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class PropensityDisplay:
+    """Picture of an estimate, in the form of scikit-learn's displays; needs Matplotlib.
+
+    How often each position is looked at, as a share of the first, with 95% intervals; and the curve of ``eta``.
+
+    Parameters
+    ----------
+    offsets : PositionOffsets
+        Result of :func:`ltr_objectives.adapters.position_offsets`, or ``position_offsets_`` of an estimator.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What :meth:`plot` drew on.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+    """
+
+    def __init__(self, offsets: PositionOffsets) -> None:
+        self.offsets = offsets
+
+    @classmethod
+    def from_offsets(cls, offsets: PositionOffsets, ax: Any = None) -> PropensityDisplay:
+        """Draw an estimate, and return the display."""
+        return cls(offsets).plot(ax)
+
+    def plot(self, ax: Any = None) -> PropensityDisplay:
+        """Draw on the axes ``ax``, by default on those of a new figure, and return the display."""
+        ax = axes(ax)
+        found = self.offsets
+        rank = 1 + np.arange(len(found.offsets))
+        shown = found.documents > 0
+        low, middle, high = (np.exp(found.log_propensities + z * found.errors)[shown] for z in (-1.96, 0.0, 1.96))
+        bars = {"fmt": "o", "ms": 4, "color": BLUE, "ecolor": "#BBBBBB", "label": "estimate, 95% interval"}
+        ax.errorbar(rank[shown], middle, [middle - low, high - middle], **bars)
+        ax.plot(rank, rank**-found.eta, color=BLUE, lw=1, label=f"rank$^{{-{found.eta:.2f}}}$")
+        ax.set(
+            xlabel="position, 1 is the top", ylabel="looked at, as a share of the first", ylim=(0, None), xscale="log"
+        )
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

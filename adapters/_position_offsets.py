@@ -25,10 +25,9 @@ from ltr_objectives.objectives.listmle import ListMLE
 from ltr_objectives.objectives.listnet import ListNet
 from ltr_objectives.objectives.queryrmse import QueryRMSE
 from ltr_objectives.objectives.xendcg import XENDCG
-from ltr_objectives.position_bias import NEARLY_RIGHT, PositionOffsets, centred, estimate, ranks_of
+from ltr_objectives.position_bias import NEARLY_RIGHT, PositionOffsets, centred, estimate, log_chances, ranks_of
 from ltr_objectives.queries import Queries
 
-BLUE = "#0072B2"
 TREES = {"n_estimators": 60, "learning_rate": 0.15}
 FIT_LABELS = (  # of the libraries
     "regression", "regression_l1", "regression_l2", "l1", "l2", "l2_root", "mae", "mse", "rmse", "mean_absolute_error",
@@ -143,13 +142,8 @@ def _out_of_fold(run: Run, library: Library, labels: np.ndarray, margin: np.ndar
 
 def _explain_more(queries: Queries, known: np.ndarray, scores: np.ndarray) -> bool:
     """Return True if scores explain clicks that ``known`` does not, by two standard errors of the log-likelihood."""
-    starts, row = queries.ptr[:-1], queries.query_by_row
-
-    def logs(x: np.ndarray) -> np.ndarray:
-        x = x - np.maximum.reduceat(x, starts)[row]
-        return x - np.log(np.add.reduceat(np.exp(x), starts))[row]
-
-    gain = np.add.reduceat(queries.labels * (logs(known + scores) - logs(known)), starts)
+    gain = log_chances(known + scores, queries) - log_chances(known, queries)
+    gain = np.add.reduceat(queries.labels * gain, queries.ptr[:-1])
     return bool(gain.sum() > 2.0 * np.sqrt(np.sum(gain**2)))
 
 
@@ -186,51 +180,3 @@ def corrected(run: Run, library: Library) -> Run:
         offset = found.at(part.position).astype(np.float32).astype(np.float64)  # as XGBoost stores it
     part.queries.of_clicks = True
     return run._replace(train=part._replace(position=None, offset=offset), offsets=found)
-
-
-class PropensityDisplay:
-    """Picture of an estimate, in the form of scikit-learn's displays; needs Matplotlib.
-
-    How often each position is looked at, as a share of the first, with 95% intervals; and the curve of ``eta``.
-
-    Parameters
-    ----------
-    offsets : PositionOffsets
-        Result of :func:`position_offsets`, or ``position_offsets_`` of an estimator.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        What :meth:`plot` drew on.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
-    """
-
-    def __init__(self, offsets: PositionOffsets) -> None:
-        self.offsets = offsets
-
-    @classmethod
-    def from_offsets(cls, offsets: PositionOffsets, ax: Any = None) -> PropensityDisplay:
-        """Draw an estimate, and return the display."""
-        return cls(offsets).plot(ax)
-
-    def plot(self, ax: Any = None) -> PropensityDisplay:
-        """Draw on the axes ``ax``, by default on those of a new figure, and return the display."""
-        if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.subplots(layout="constrained")[1]
-        found = self.offsets
-        rank = 1 + np.arange(len(found.offsets))
-        shown = found.documents > 0
-        low, middle, high = (np.exp(found.log_propensities + z * found.errors)[shown] for z in (-1.96, 0.0, 1.96))
-        bars = {"fmt": "o", "ms": 4, "color": BLUE, "ecolor": "#BBBBBB", "label": "estimate, 95% interval"}
-        ax.errorbar(rank[shown], middle, [middle - low, high - middle], **bars)
-        ax.plot(rank, rank**-found.eta, color=BLUE, lw=1, label=f"rank$^{{-{found.eta:.2f}}}$")
-        ax.set(
-            xlabel="position, 1 is the top", ylabel="looked at, as a share of the first", ylim=(0, None), xscale="log"
-        )
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -121,10 +121,9 @@ class PositionOffsets:
         """
         queries = Queries(clicks, group, qid=qid)
         s = queries.check_scores(scores).values + self.log_propensities[self._row(position)]
-        y, ptr = queries.labels, queries.ptr[:-1]
+        y = queries.labels
         require(y.min() >= 0 and y.any(), "clicks must be at least 0, and some above 0")
-        s = s - np.maximum.reduceat(s, ptr)[queries.query_by_row]
-        return float(y @ (s - np.log(np.add.reduceat(np.exp(s), ptr))[queries.query_by_row]) / y.sum())
+        return float(y @ log_chances(s, queries) / y.sum())
 
     def _row(self, position: ArrayLike) -> np.ndarray:
         given = vector("position", position)
@@ -155,6 +154,14 @@ def centred(values: np.ndarray, queries: Queries) -> np.ndarray:
     """Return the values minus the mean of their query."""
     mean: np.ndarray = np.add.reduceat(values, queries.ptr[:-1]) / np.diff(queries.ptr)
     return values - mean[queries.query_by_row]
+
+
+def log_chances(scores: np.ndarray, queries: Queries) -> np.ndarray:
+    """Return the logarithm of the softmax over each query."""
+    starts, row = queries.ptr[:-1], queries.query_by_row
+    shifted = scores - np.maximum.reduceat(scores, starts)[row]
+    chances: np.ndarray = shifted - np.log(np.add.reduceat(np.exp(shifted), starts))[row]
+    return chances
 
 
 def estimate(
