@@ -114,7 +114,7 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
 
 
 def as_ours(run: Run, library: Library, native: str) -> dict[str, Any]:
-    """The parameters that a native objective needs for the defaults of ours, without those in ``run``."""
+    """Return the parameters that a native objective needs for our defaults, without those in ``run``."""
     document = hessian_of(library.name, native, run.train.queries, run.n_threads)
     found: dict[str, Any] = {library.l2: DOCUMENTS * document}
     if library.least_hessian:

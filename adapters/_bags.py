@@ -108,7 +108,7 @@ def read_fit(ranker: Ranker, X: Any, y: Any, **given: Any) -> tuple[Part, tuple[
 
 
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
-    """As many queries as there are, drawn with replacement and weighted by how often; and those not drawn.
+    """Draw as many queries as there are, weighted by how often; return them, and those that were not drawn.
 
     Both have a query whose labels differ, if two queries have.
     """

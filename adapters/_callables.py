@@ -68,7 +68,7 @@ class Memo:
         return Memo, ()
 
     def queries(self, labels: Any, goals: Mapping[str, np.ndarray], **others: Any) -> Queries:
-        """The `Queries` of a data set, or those of an equal one if there was one; arguments as of `Queries`."""
+        """Return the `Queries` of a data set, or those of an equal one if there was one; arguments as of `Queries`."""
         arrays = {name: None if x is None else to_numpy(x, name) for name, x in {"labels": labels, **others}.items()}
         key = {**arrays, **{f"labels[{goal}]": values for goal, values in goals.items()}}
         for known, queries in self._known:
@@ -81,7 +81,7 @@ class Memo:
         return queries
 
     def training(self, by: Any) -> Training:
-        """The training, known by the library's model or else by its queries."""
+        """Return the training, known by the library's model or else by its queries."""
         return self._trainings.setdefault(by, Training())
 
 
@@ -91,7 +91,7 @@ def equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
-    """Labels by goal, as numbers."""
+    """Return the labels by goal, as numbers."""
     good, given = labels is None or isinstance(labels, Mapping), type(labels).__name__
     require(good, f"labels must be a mapping of goals to arrays, such as {{'revenue': array}}, got {given}")
     for goal in labels or {}:
@@ -143,7 +143,7 @@ class ObjectiveCallable(OfLibrary):
         return f"{self.__name__}({self.objective!r})"
 
     def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
-        """The queries of one of the library's data sets."""
+        """Return the queries of one of the library's data sets."""
         return self._memo.queries(labels, self.labels, **{"group": group, "weight": weight} | self.by_row)
 
     def gradients(
@@ -192,7 +192,7 @@ def refuse_unread(library: Library, params: Params) -> None:
 
 
 def pairs_of_rows(objective: Objective) -> bool:
-    """True if a part of the objective has pairs, by number of row."""
+    """Return True if a part of the objective has pairs, by number of row."""
     return not objective.facts.reads_labels or any(not leaf.facts.reads_labels for leaf in leaves(objective))
 
 
@@ -243,12 +243,12 @@ class MetricCallable(OfLibrary):
         return f"{self.__name__}({', '.join(map(repr, self.metrics))})"
 
     def queries(self, data: Any, labels: Any, group: Any, weight: Any) -> Queries:
-        """The queries of ``data``, one of the library's data sets."""
+        """Return the queries of ``data``, one of the library's data sets."""
         goals = next((given for known, given in self.labels if known is data), {})
         return self._memo.queries(labels, goals, group=group, weight=weight)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
-        """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""
+        """Return each metric and its mean over queries. Warn once a data set of metrics that no order changes."""
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         where = f"a data set with {len(queries)} queries"
         key = "equal orders", self.metrics

@@ -166,7 +166,7 @@ class CatBoost(Library):
         return self.load().CatBoost().load_model(path, "cbm" if content[:4] == b"CBM1" else "json")
 
     def merge(self, models: Sequence[Any]) -> Any:
-        """The mean, by CatBoost's own function, which cannot save sums of statistics of the same categories."""
+        """Return the mean, by CatBoost's own function, which cannot save sums of statistics of the same categories."""
         return self.load().sum_models(list(models), [1 / len(models)] * len(models), "FailIfCtrIntersects")
 
     def leaves(
@@ -190,7 +190,7 @@ LIBRARY = CatBoost()
 
 
 def _reordered(run: Run) -> Run:
-    """The run, its rows shuffled within queries if statistics of categories read the labels of the rows above."""
+    """Shuffle rows within queries if statistics of categories read the labels of the rows above."""
     if not isinstance(run.objective, Objective) or is_pool(run.train.X):  # CatBoost does not reorder a pool
         return run
     reads_labels = (categories(run.train.X) or run.of_the_data) and not pairs_of_rows(run.objective)
@@ -218,7 +218,7 @@ def _refuse_missing(X: Any, columns: Iterable[int], name: str) -> None:
 
 
 def _pool(part: Part, own: bool, of_the_data: dict[str, Any], name: str) -> Any:
-    """The pool of a part, which errors call ``name``, for an objective of our ``own`` or CatBoost's."""
+    """Make the pool of a part, which errors call ``name``, for our objective if ``own``, else for CatBoost's."""
     if is_pool(part.X):
         if not own:
             return part.X
@@ -244,20 +244,20 @@ def _are_hashed(categories: Any) -> bool:
 
 
 def shuffled(part: Part) -> Part:
-    """The rows of each query in random order."""
+    """Return the rows of each query in random order."""
     order = np.random.default_rng(0).random(part.queries.rows)
     return part.take(np.lexsort((order, part.qid)), part.group)
 
 
 def _rows(part: Part, own: bool) -> Rows:
-    """The rows of the pool of a part, which ``rows_of`` would read from the pool, far more slowly."""
+    """Return the rows of the pool of a part, which ``rows_of`` would read from the pool, far more slowly."""
     weight = part.weight if own or part.weight_by_query is None else None  # a pool does not show weights by query
     baseline = None if part.margin is None else part.margin.astype(np.float32)
     return Rows(part.labels, part.group, given_weight(weight), baseline)
 
 
 def _params(run: Run, pool: Any, rows: Rows) -> dict[str, Any]:
-    """The parameters for CatBoost, with our defaults if the objective is ours."""
+    """Return the parameters for CatBoost, with our defaults if the objective is ours."""
     params = {"allow_writing_files": False, "loss_function": run.objective, **run.with_l2(LIBRARY)}
     params |= run.of_the_data if is_pool(run.train.X) else {}  # CatBoost compares them with the pool's
     if not LOUDNESS & params.keys():
@@ -294,7 +294,7 @@ def _stops(params: Mapping[str, Any]) -> bool:
 def _evaluated(
     run: Run, pool: Any, sets: tuple[Rows, ...], params: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, list[float]]]]:
-    """The parameters with what CatBoost evaluates; and, filled by the training, by eval set our metrics but the first.
+    """Return the parameters for CatBoost's metrics, and by eval set our other metrics, which the training fills.
 
     CatBoost takes one metric object, so that ours computes the others too.
     """

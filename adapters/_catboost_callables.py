@@ -80,7 +80,7 @@ class CatBoostObjective(ObjectiveCallable):
         return twin
 
     def calc_ders_range(self, approxes: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """First and second derivatives of one block of rows, shape (block, 2), in CatBoost's signs."""
+        """Return first and second derivatives of one block of rows, shape (block, 2), in CatBoost's signs."""
         if self._passes is None:
             raise LTRError(NOT_A_FIT)
         derivatives: np.ndarray = self._passes.answer(approxes, targets, weights)
@@ -120,7 +120,7 @@ class CatBoostMetric(OfLibrary):
     role = "metric"
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
-        """An instance of a class named like the metric: CatBoost records values under the name of the class."""
+        """Make an instance of a class named like the metric: CatBoost records values under the name of the class."""
         return object.__new__(type(str(metric), (cls,), {}))
 
     def __init__(
@@ -168,17 +168,17 @@ class CatBoostMetric(OfLibrary):
         fit.require_known_rows(self._any_order)
 
     def is_max_optimal(self) -> bool:
-        """All metrics are maximised."""
+        """Return True, because all metrics are maximised."""
         return True
 
     def get_final_error(self, error: float, weight: float) -> float:
-        """The value itself: ``evaluate`` sees whole data sets."""
+        """Return the value itself, because ``evaluate`` has whole data sets."""
         return error
 
     def evaluate(
         self, approxes: list[np.ndarray], target: np.ndarray, weight: np.ndarray | None
     ) -> tuple[float, float]:
-        """The metric's mean over one data set, known by the address of its labels."""
+        """Return the metric's mean over one data set, known by the address of its labels."""
         if self._seen is None:
             raise LTRError(NOT_A_FIT)
         address, weight = address_of(target), given_weight(weight)
@@ -219,7 +219,7 @@ def catboost_objective(
     propensity: ArrayLike | None = None, labels: ByGoal | None = None, n_threads: int | None = None,
     newton_splits: bool = True,
 ) -> CatBoostObjective:  # fmt: skip
-    r"""An objective for CatBoost's ``loss_function``.
+    r"""Make an objective for CatBoost's ``loss_function``.
 
     CatBoost shows user-defined objectives blocks of rows without queries. This object knows the queries from the pool,
     recognises the rows of each block, and raises for whatever does not fit.
@@ -286,7 +286,7 @@ def catboost_objective(
 def catboost_metric(
     metric: str | Metric, *pools: Any, convention: Convention | None = None, n_threads: int | None = None
 ) -> CatBoostMetric:
-    """A metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
+    """Make a metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def rows_of(pool: Any, name: str = "pool") -> Rows:
 
 
 def given_weight(weight: np.ndarray | None) -> np.ndarray | None:
-    """The weights, or None if all are 1."""
+    """Return the weights, or None if all are 1."""
     return None if weight is None or (weight == 1).all() else weight
 
 
@@ -96,7 +96,7 @@ def keep_weights(pool: Any, group: np.ndarray) -> None:
 
 
 def has_group_weight(pool: Any, group: np.ndarray) -> bool:
-    """True if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
+    """Return True if a pool has weights by query, which it does not show: CatBoost then refuses other query ids."""
     shortest = int(group.argmin())
     first = int(group[:shortest].sum())
     part = pool.slice(list(range(first, first + int(group[shortest]))))
@@ -142,7 +142,7 @@ NOT_A_FIT = (
 
 
 def fit_under_way() -> Fit | None:
-    """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.
+    """Return the ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.
 
     CatBoost gives a user-defined object nothing of the training, but each ``fit`` starts by a deep copy of its
     parameters. Only that call knows which pool is trained on: another pool may have equal labels.

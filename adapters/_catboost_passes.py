@@ -43,7 +43,7 @@ NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessi
 
 
 def address_of(view: np.ndarray) -> int:
-    """The address of the first byte of an array."""
+    """Return the address of the first byte of an array."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(view))
     except (TypeError, ValueError):  # read-only or empty; this takes three times as long
@@ -58,7 +58,7 @@ def expect(condition: object, otherwise: str) -> None:
 
 
 def split_weights(hess: np.ndarray) -> np.ndarray | None:
-    """The weights of rows in the splits: their Hessians, negative ones as 0; None if all are 0 in float32.
+    """Return the weights of rows in the splits: their Hessians, negative ones as 0; None if all are 0 in float32.
 
     They are not divided by their mean: ``l2_leaf_reg`` and ``random_strength`` are in the units of these weights.
 
@@ -89,19 +89,19 @@ class Vector:
         return self, first, first + length
 
     def tiled(self) -> bool:
-        """True if the blocks cover each row once."""
+        """Return True if the blocks cover each row once."""
         bounds = sorted(self.blocks)
         return [0, *(last for _, last in bounds)] == [*(first for first, _ in bounds), self.rows]
 
     def locate(self, first: int, view: np.ndarray) -> None:
-        """All blocks of scores must lie in one vector."""
+        """Raise unless all blocks of scores lie in one vector."""
         start = address_of(view) - 8 * first
         if self.scores is None:
             self.scores = start
         expect(start == self.scores, "has moved the scores during a pass")
 
     def read(self) -> bytes:
-        """All scores as they are now."""
+        """Return all scores as they are now."""
         expect(self.proven, "begins a pass before the last one is complete")
         assert self.scores is not None
         return ctypes.string_at(self.scores, 8 * self.rows)
@@ -150,7 +150,7 @@ class Passes:
         self._compute(start, self._structure)
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Derivatives of one block, asked for in any thread. After a failure every later call raises it again."""
+        """Return the derivatives of one block, asked for in any thread. After a failure every later call raises it."""
         try:
             with self._lock:
                 self._stand_aside(len(labels))
@@ -185,7 +185,7 @@ class Passes:
             self._waiting -= rows
 
     def _let_every_thread_go_on(self) -> None:
-        """For the rest of this pass."""
+        """Let all threads answer until the pass ends."""
         self._alone = EVERY_THREAD
         self._turn.notify_all()
 

@@ -91,7 +91,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         self._init_params = {name: value for name, value in ours.items() if value is not None} | params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that were given, and those of the signature, by name."""
+        """Return the parameters that were given, and those of the signature, by name."""
         ours = {"objective", "eval_metric", "convention", "bounds"}.intersection(self._get_param_names())
         return dict.fromkeys(sorted(ours)) | self._init_params
 
@@ -181,7 +181,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
 
 def _by_name(value: Any) -> Any:
-    """The name of an object of ``catboost.metrics``; anything else is returned as it is."""
+    """Return the name of an object of ``catboost.metrics``, and anything else as it is."""
     if isinstance(value, list):
         return [_by_name(each) for each in value]
     return str(value) if isinstance(value, catboost.metrics.BuiltinMetric) else value

@@ -42,7 +42,7 @@ def dask_group(qid: Any) -> Any:
 
 
 def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -> float:
-    """:func:`ltr_objectives.evaluate` of Dask collections, computed where they lie.
+    """Compute :func:`ltr_objectives.evaluate` of Dask collections where they lie.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
 
 
 def _refuse_cut(partitions: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-    """The sizes in each of the partitions, of which there are ids and sizes; raises if two have a query."""
+    """Return the sizes in each of the partitions, of which there are ids and sizes; raise if two have a query."""
     seen: dict[Any, int] = {}
     for i, (ids, _) in enumerate(partitions):
         for query in ids.tolist():
@@ -116,7 +116,7 @@ def _values(chosen: Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -
 
 
 def _columns(**given: Any) -> list[list[Any]]:
-    """The partitions of each Dask array or dataframe, by the name of the argument; a weight of None has none."""
+    """Return the partitions of each Dask collection, by the name of the argument; a weight of None has none."""
     found = {}
     for name, collection in given.items():
         if name == "weight" and collection is None:

@@ -45,7 +45,7 @@ LOST = (
 
 
 def native(X: np.ndarray) -> np.ndarray:
-    """``X`` in the byte order of this machine, which XGBoost assumes and pandas requires.
+    """Return ``X`` in the byte order of this machine, which XGBoost assumes and pandas requires.
 
     The result is never ``X`` itself, because CatBoost leaves arrays in Fortran order read-only.
     """
@@ -53,7 +53,7 @@ def native(X: np.ndarray) -> np.ndarray:
 
 
 def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
-    """The features as a DataFrame, NumPy array or CSR matrix, and the column of query ids if there is one."""
+    """Return the features as a DataFrame, NumPy array or CSR matrix, and the column of query ids if there is one."""
     require(not hasattr(X, "collect_schema") or hasattr(X, "to_pandas"), "X is a LazyFrame; pass X.collect()")
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
@@ -81,7 +81,7 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
 
 
 def either(**given: Any) -> Named:
-    """The name and the value of the one that was given of several arguments of one meaning."""
+    """Return the name and the value of the one that was given of several arguments of one meaning."""
     named = [(name, value) for name, value in given.items() if value is not None]
     require(len(named) < 2, f"{' and '.join(f'{name}=' for name, _ in named)} are names of one argument; give one")
     return named[0] if named else (next(iter(given)), None)
@@ -156,7 +156,7 @@ def _of_a_column(values: Any, warn: bool = True) -> Any:
 
 
 def _as_stored(values: np.ndarray) -> np.ndarray:
-    """The values in float32; `Queries` refuses those that are infinite there."""
+    """Return the values in float32; `Queries` refuses those that are infinite there."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
@@ -188,7 +188,7 @@ def _refuse_leaks(X: Any, labels: Mapping[str | None, Any], where: str) -> None:
 
 
 def read_parts(eval_set: Any, **lists: Named) -> tuple[Part, ...]:
-    """The parts to evaluate on; ``lists`` have arguments of `read_part`, one entry a pair."""
+    """Return the parts to evaluate on; ``lists`` have arguments of `read_part`, one entry a pair."""
     several = isinstance(eval_set, tuple) and all(isinstance(each, tuple) or is_pool(each) for each in eval_set)
     one = is_pool(eval_set) or (isinstance(eval_set, tuple) and not several)
     pairs = [

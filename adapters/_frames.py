@@ -23,12 +23,12 @@ class Calls(NamedTuple):
         return [frame.f_code.co_name for frame in self.frames]
 
     def local(self, function: str) -> dict[str, Any]:
-        """The local variables of the innermost call of ``function``; empty if it was not called."""
+        """Return the local variables of the innermost call of ``function``; empty if it was not called."""
         return next((frame.f_locals for frame in self.frames if frame.f_code.co_name == function), {})
 
 
 def calls_of(library: Library) -> Calls:
-    """The calls of ``library`` that led here. Functions of the user's may lie between the library and us."""
+    """Return the calls of ``library`` that led here. Functions of the user's may lie between the library and us."""
 
     def inside(frame: FrameType) -> bool:
         return frame.f_globals.get("__name__", "").partition(".")[0] == library.name

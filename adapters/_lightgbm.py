@@ -77,7 +77,7 @@ class LightGBM(Library):
     least_hessian_default = 1e-3
 
     def aliases(self) -> Sequence[tuple[str, ...]]:
-        """LightGBM's own table, which is not public."""
+        """Return LightGBM's own table, which is not public."""
         return _aliases()
 
     def shaped(self, leaves: int, l2: float, least_hessian: float) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class LightGBM(Library):
         return self.load().Booster(model_file=path)
 
     def merge(self, models: Sequence[Any]) -> Any:
-        """The mean, by the lines of LightGBM's text, versions 4.0 to 4.7."""
+        """Return the mean, by the lines of LightGBM's text, versions 4.0 to 4.7."""
 
         def divided(line: re.Match[str]) -> str:
             name, _, numbers = line[0].partition("=")
@@ -220,7 +220,7 @@ def _aliases() -> tuple[tuple[str, ...], ...]:
 
 
 def processors(n: Any) -> Any:
-    """The number of threads as LightGBM's own ranker reads it."""
+    """Return the number of threads as LightGBM's own ranker reads it."""
     from joblib import cpu_count  # which LightGBM itself does not need
 
     if n is None:
@@ -231,7 +231,7 @@ def processors(n: Any) -> Any:
 
 
 def _datasets(run: Run) -> list[Any]:
-    """The data sets for training and for evaluation."""
+    """Make the data sets for training and for evaluation."""
     given, X = dict(run.of_the_data), run.train.X  # LightGBM leaves out what is not a list
     if given.get("feature_name", "auto") != "auto":
         given["feature_name"] = [*given["feature_name"]]
@@ -256,7 +256,7 @@ def _are_stored(categories: Any) -> bool:
 
 
 def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:
-    """What LightGBM calls after each round: a check of names, printing, and early stopping."""
+    """Return what LightGBM calls after each round: a check of names, printing, and early stopping."""
     lgb = LIBRARY.load()
     found: list[Any] = [_refuse_same_names]
     if run.verbose and run.evals:
@@ -268,7 +268,7 @@ def _callbacks(run: Run, params: dict[str, Any]) -> list[Any]:
 
 
 def _as_metrics(run: Run, evals: Sequence[Any]) -> list[Any]:
-    """Our metrics and functions, for ``lgb.train``."""
+    """Return our metrics and functions, for ``lgb.train``."""
     values, functions = run.metric_values(evals), map(_of_labels, run.functions)
     own = [lambda scores, data: [(*each, True) for each in values(scores, data)]] if run.own_metrics else []
     return [*own, *functions]
@@ -281,12 +281,12 @@ def _of_labels(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 def parameter_names() -> set[str]:
-    """All names of all parameters."""
+    """Return all names of all parameters."""
     return {alias for names in LIBRARY.aliases() for alias in names}
 
 
 def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
-    """The parameters for LightGBM, with our defaults; raises for those that it would ignore."""
+    """Return the parameters for LightGBM, with our defaults; raise for those that it would ignore."""
     params = dict(run.params) if start is None and _is_far(run) else run.with_l2(LIBRARY)
     for name, value in (("verbosity", -1), ("num_leaves", 31)):  # its default; else it warns of max_depth
         if not LIBRARY.given(name, params):
@@ -345,7 +345,7 @@ def _refuse_same_names(env: Any) -> None:
 
 
 def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
-    """LightGBM's early stopping ``stop``, shown only the last eval set and the first metric."""
+    """Return LightGBM's early stopping ``stop``, shown only the last eval set and the first metric."""
     first, own = next(iter(run.metrics), None), {str(m) for m in run.own_metrics}
     require(
         first not in run.functions or not run.native_metrics,

@@ -19,7 +19,7 @@ from ltr_objectives.objectives.mixture import get_objective
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
-    """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
+    """Return labels, sizes, weights and scores of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
     labels, scores = first, second
     require(
         not hasattr(second, "num_row"),
@@ -98,7 +98,7 @@ def lightgbm_objective(
     objective: str | Objective, *, propensity: ArrayLike | None = None, labels: ByGoal | None = None,
     n_threads: int | None = None,
 ) -> LightGBMObjective:  # fmt: skip
-    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``lightgbm.LGBMRanker``.
+    """Make an objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and its own ranker.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def lightgbm_metric(
     *metrics: str | Metric, convention: Convention | None = None, labels: Mapping[Any, ByGoal] | None = None,
     n_threads: int | None = None,
 ) -> LightGBMMetric:  # fmt: skip
-    """A metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(..., eval_metric=...)``.
+    """Make a metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(eval_metric=...)``.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         self.bounds = bounds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""
+        """Return the parameters by name, those of ``lightgbm.LGBMRanker`` too."""
         names = [*self._get_param_names(), *self._other_params]
         return {name: getattr(self, name) for name in names}
 
@@ -146,7 +146,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
 
 def _pairs(eval_X: Any, eval_y: Any) -> list[tuple[Any, Any]] | None:
-    """The pairs of ``eval_set``, from one table and its labels, or from tuples of them."""
+    """Return the pairs of ``eval_set``, from one table and its labels, or from tuples of them."""
     if eval_X is None and eval_y is None:
         return None
     tables, targets = (() if x is None else x if isinstance(x, tuple) else (x,) for x in (eval_X, eval_y))

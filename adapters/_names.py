@@ -34,7 +34,7 @@ OURS = {"objective", "eval_metric", "convention", "bounds", "early_stopping_roun
 
 
 def is_called(given: Any, library: Library, method: str) -> bool:
-    """True for what the library calls, and that is not ours."""
+    """Return True if the library itself calls this object, so that it is not one of our objectives or metrics."""
     ours = isinstance(given, str | Objective | Metric | type) or hasattr(given, "library")  # such as xgboost_objective
     return not ours and library.calls(given, method)
 
@@ -53,7 +53,7 @@ def read_objective(objective: Any, library: Library) -> AnyObjective:
 
 
 def read_text(text: str, library: Library) -> Objective | str:
-    """Our objective, whose name may be in any case, or the name of the library's own; in CatBoost's spelling that."""
+    """Return our objective, whose name may be in any case, or the library's name, if it is spelled as CatBoost does."""
     head = text.partition(":")[0].strip()
     twin = next((name for name in library.natives if name.lower() == head.lower()), None)
     if library.capitals and head in ("RMSE", *library.natives):
@@ -68,7 +68,7 @@ def read_text(text: str, library: Library) -> Objective | str:
 
 
 def unknown_objective(text: str, library: Library) -> str:
-    """The message for an objective that neither we nor the library have."""
+    """Return the message for an objective that neither we nor the library have."""
     owner = next((each.name for each in LIBRARIES.values() if each.knows(text)), None)
     if owner is not None:
         meant = f"; {owner} has it"
@@ -81,7 +81,7 @@ def unknown_objective(text: str, library: Library) -> str:
 
 
 def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
-    """The metrics that were named. In the result those of the library are strings, functions or objects."""
+    """Return the metrics that were named. Those of the library are strings, functions or objects."""
 
     def called(metric: Any) -> bool:
         return is_called(metric, library, "evaluate")
@@ -97,7 +97,7 @@ def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | No
 
 
 def _is_native(metric: Any, library: Library) -> bool:
-    """True if the metric is the library's own; raises if it is neither that nor ours."""
+    """Return True if the metric is the library's own; raise if it is neither that nor ours."""
     if not isinstance(metric, str):
         return False
     known = bool(re.fullmatch(library.metrics, metric))
@@ -109,7 +109,7 @@ def _is_native(metric: Any, library: Library) -> bool:
 
 
 def unknown_metric(metric: str, library: Library) -> str:
-    """The message for a metric that neither we nor the library have."""
+    """Return the message for a metric that neither we nor the library have."""
     theirs = dir(library.load().metrics) if library.capitals else ("rmse", "mae", "auc", "logloss")
     name, options = re.findall(r"\A(\w*)((?:\(.*\))?(?:@\d+)?(?:\[\w+\])?)", metric)[0]
     meant = did_you_mean(name, [*metric_names(), *theirs], options)
@@ -132,7 +132,7 @@ def usual_metric(parts: Iterable[Part], graded: str = DEFAULT) -> str:
 
 
 def read_param(value: Any) -> Any:
-    """A parameter as the libraries read it: a generator as a seed."""
+    """Return a parameter as the libraries read it: a generator as a seed."""
     if isinstance(value, np.random.Generator):
         return int(value.integers(2**31 - 1))
     if isinstance(value, np.random.RandomState):

@@ -119,7 +119,7 @@ class Ranker:
     @classmethod
     @functools.cache
     def _get_param_names(cls) -> list[str]:
-        """The parameters of the constructors, up to the first that does not pass others on, for scikit-learn."""
+        """Return the parameters of the constructors, up to the first that passes none on, for scikit-learn."""
         names: set[str] = set()
         for each in cls.__mro__:
             if "__init__" in vars(each):
@@ -246,7 +246,7 @@ class Ranker:
         self._fitted = fitted if run.kept is None or kept == 0 else of_bounds(fitted, run.kept, kept - 1)
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
-        """The warning if no round has a split."""
+        """Return the warning if no round has a split."""
         before = 0.0 if run.init_model is None else self.library.splits(run.init_model)
         if not self.library.may_grow(run.params):
             return ""
@@ -261,7 +261,7 @@ class Ranker:
         )
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
-        """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.
+        """Return the scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.
 
         The initial scores of the training are not part of them. The baseline of a ``catboost.Pool`` is.
 
@@ -287,7 +287,7 @@ class Ranker:
         self, X: Any, y: ArrayLike | None = None, *, group: ArrayLike | None = None, qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None, labels: Mapping[str, ArrayLike] | None = None,
     ) -> float:  # fmt: skip
-        """Mean over queries of the first ``eval_metric``, under the ranker's ``convention``; higher is better.
+        """Return the mean of the first ``eval_metric`` under the ranker's ``convention``; higher is better.
 
         Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare; or
         Spearman's correlation if labels of ``fit`` were below 0 or above 31. If the first is the library's own, it is
@@ -347,7 +347,7 @@ class Ranker:
         return tags
 
     def _given(self) -> dict[str, Any]:
-        """The parameters that were set, without those that a subclass adds for itself."""
+        """Return the parameters that were set, without those that a subclass adds for itself."""
         ours = next(each for each in type(self).__mro__ if "library" in vars(each))
         added = {*self._get_param_names()} - {*cast("type[Ranker]", ours)._get_param_names()}
         return {name: v for name, v in self._set().items() if name not in added or self._knows_parameter(name)}
@@ -357,12 +357,12 @@ class Ranker:
         raise NotImplementedError
 
     def _set(self) -> dict[str, Any]:
-        """The parameters that were set: not None, and not as the library's constructor sets them."""
+        """Return the parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
 
     def _start(self, init_model: Any, X: Any) -> Any:
-        """The library's model that training continues from; ``X`` is the training table."""
+        """Return the library's model that training continues from; ``X`` is the training table."""
         name = type(self).__name__
         model = init_model.booster_ if isinstance(init_model, type(self)) else init_model
         require(
@@ -432,7 +432,7 @@ def _refuse_counted(library: Library, given: Mapping[str, Any], columns: Collect
 
 
 def _same(value: Any, default: Any) -> bool:
-    """True for equal values of one type, and for two NaN, of which a pickle makes another object."""
+    """Return True for equal values of one type, and for two NaN, of which a pickle makes another object."""
     if value is default or type(value) is not type(default):
         return value is default
     return bool(value == default or (value != value and default != default))

@@ -103,7 +103,7 @@ class Run(NamedTuple):
         return initial_score(self.objective, self.train.queries)
 
     def starting_at(self, score: float | None) -> "Run":
-        """The run with this initial score in all rows, and the offsets of positions; as it is if there are none."""
+        """Return the run with this initial score in all rows, and the offsets of positions, if there are any."""
         if not score and self.train.offset is None:
             return self
 
@@ -116,7 +116,7 @@ class Run(NamedTuple):
     def gradients(
         self, library: Library, params: dict[str, Any], offset: np.ndarray | None = None
     ) -> OfEstimator | None:
-        """Our objective as the library calls it in a training with ``params``; None if it is not ours.
+        """Return our objective as the library calls it in a training with ``params``; None if it is not ours.
 
         The ``offset`` is added to the scores that the library gives.
         """
@@ -131,7 +131,7 @@ class Run(NamedTuple):
         return made
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
-        """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
+        """Return our metrics on the library's data sets ``evals``. Weights may be by row, unlike those of a DMatrix."""
         known = [(data, part.queries) for data, part in zip(evals, self.evals, strict=True)]
 
         def values(scores: Any, data: Any) -> list[tuple[str, float]]:
@@ -142,7 +142,7 @@ class Run(NamedTuple):
         return values
 
     def with_l2(self, library: Library) -> dict[str, Any]:
-        """The parameters, with an L2 of ``DOCUMENTS`` if Hessians are in documents and there is no other L2."""
+        """Return the parameters, with an L2 of ``DOCUMENTS`` if Hessians are in documents and there is no other L2."""
         free = isinstance(self.learner, UnitHessian) and not library.given(library.l2, self.params)
         return {**self.params, library.l2: DOCUMENTS} if free else dict(self.params)
 
@@ -174,7 +174,7 @@ def read_run(
     given: Mapping[str, Any], library: Library, train: Part, evals: tuple[Part, ...], init_model: Any,
     callbacks: Sequence[Any] | None, verbose: bool | int, eval_names: Sequence[str] | None,
 ) -> Run:  # fmt: skip
-    """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
+    """Return the training that the parameters ``given`` and the arguments of ``fit`` ask for; raise if it is wrong."""
     chosen = None if given.get("objective") == AUTO else given.get("objective")
     objective = chosen_objective(given, library, train.queries) if chosen is None else read_objective(chosen, library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective, (train, *evals)))

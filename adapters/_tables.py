@@ -51,7 +51,7 @@ class Part(NamedTuple):
         return first if np.array_equal(np.repeat(first, self.group), weight) else None
 
     def take(self, rows: np.ndarray, sizes: np.ndarray, weight: np.ndarray | None = None) -> "Part":
-        """These rows, in queries of these sizes; ``weight`` has new weights of all rows."""
+        """Return these rows, in queries of these sizes; ``weight`` has new weights of all rows."""
 
         def of_rows(values: np.ndarray | None) -> Any:
             return None if values is None else values[rows]
@@ -72,7 +72,7 @@ class Part(NamedTuple):
 
 
 def is_frame(X: Any) -> bool:
-    """True for a pandas DataFrame."""
+    """Return True for a pandas DataFrame."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
@@ -101,12 +101,12 @@ def orders_rows(X: Any, ptr: np.ndarray) -> bool:
 
 
 def is_pool(X: Any) -> bool:
-    """True for a ``catboost.Pool``."""
+    """Return True for a ``catboost.Pool``."""
     return hasattr(X, "get_group_id_hash")
 
 
 def names_of(X: Any) -> list[str] | None:
-    """The names of the columns as text; None if there are none."""
+    """Return the names of the columns as text; None if there are none."""
     if is_pool(X):
         given: list[str] = X.get_feature_names()
         return given if any(given) else None
@@ -130,17 +130,17 @@ def require_same_columns(X: Any, training: Any, name: str) -> None:
 
 
 def categories(X: Any) -> dict[Any, Any]:
-    """The dtype of each categorical column of a frame."""
+    """Return the dtype of each categorical column of a frame."""
     return {c: dtype for c, dtype in X.dtypes.items() if dtype == "category"} if is_frame(X) else {}
 
 
 def categorical(X: Any) -> list[int]:
-    """The numbers of the categorical columns of a frame."""
+    """Return the numbers of the categorical columns of a frame."""
     return [i for i, dtype in enumerate(X.dtypes) if dtype == "category"] if is_frame(X) else []
 
 
 def as_categories(X: Any, known: Collection[int]) -> Any:
-    """``X`` with the dtype category in those of the columns ``known`` that have no value."""
+    """Return ``X`` with the dtype category in those of the columns ``known`` that have no value."""
     numbers = [i for i, dtype in enumerate(X.dtypes) if i in known and dtype != "category"] if is_frame(X) else ()
     empty = {X.columns[i]: "category" for i in numbers if X.iloc[:, i].isna().all()}
     return X.astype(empty) if empty else X
@@ -221,7 +221,7 @@ def warn_of_unknown(X: Any, known: Mapping[Any, Sequence[Any]], name: str) -> No
 
 
 def named(X: Any) -> Any:
-    """``X`` with strings as names of its columns, because the libraries take numbers for positions.
+    """Return ``X`` with strings as names of its columns, because the libraries take numbers for positions.
 
     A frame is a shallow copy, so that the caller's keeps its names.
     """

@@ -48,7 +48,7 @@ class TorchLoss(nn.Module):
         self.value_is = "loss" if self._has_loss else f"-{self.metric}"
 
     def get_extra_state(self) -> int:
-        """The number of steps, which selects the random numbers; kept by ``state_dict``."""
+        """Return the number of steps, which selects the random numbers; ``state_dict`` has it."""
         return self.step
 
     def set_extra_state(self, state: int) -> None:
@@ -73,7 +73,7 @@ class TorchLoss(nn.Module):
         require(scores.ndim == 1, f"scores must be one-dimensional, got shape {shape}; {matrix}")
 
         def rows(values: Any) -> Any:
-            """``values`` of the documents, or one for each list that has documents."""
+            """Return ``values`` of the documents, or one for each list that has documents."""
             if mask is not None and values is not None:
                 values = torch.as_tensor(values)
                 values = values[(mask if values.ndim > 1 else mask.any(1)).to(values.device)]
@@ -100,7 +100,7 @@ class TorchLoss(nn.Module):
         return loss
 
     def _values(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
-        """The value of each query, as ``value_is`` describes it."""
+        """Return the value of each query, as ``value_is`` describes it."""
         if self.value_is != "loss":
             return -np.nan_to_num(self.metric.values(queries.for_goal(self.metric.goal), scores))
         lists = (np.split(x, queries.ptr[1:-1]) for x in (scores, queries.labels))

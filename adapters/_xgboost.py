@@ -113,7 +113,7 @@ class XGBoost(Library):
         return Trained(run, _with_categories(model, known, lambda: self._fitted_to(run.train.X, known)), result)
 
     def _fitted_to(self, X: Any, known: Mapping[int, Any]) -> Any:
-        """A model with the categories of a table, whose callback with ``save_best=True`` has lost them."""
+        """Return a model with the categories of a table, whose callback with ``save_best=True`` has lost them."""
         return self.load().train({"nthread": 1}, _matrix(X.iloc[:1], known, label=[0.0]), num_boost_round=1)
 
     def may_grow(self, params: Mapping[str, Any]) -> bool:
@@ -155,7 +155,7 @@ class XGBoost(Library):
         return _kept(self.load().Booster(model_file=path))
 
     def merge(self, models: Sequence[Any]) -> Any:
-        """The mean: the trees one after the other, leaves divided by the number of models.
+        """Return the mean: the trees one after the other, leaves divided by the number of models.
 
         In the JSON of versions 2.0 to 3.4 a gbtree is ``{"model": ...}``, and dart ``{"gbtree": gbtree, "weight_drop":
         [...]}`` or, since 3.4, a gbtree with ``weight_drop`` in its model. The split condition of a leaf is its value.
@@ -209,7 +209,7 @@ LIBRARY = XGBoost()
 
 
 def _known_categories(X: Any) -> dict[int, list[Any]]:
-    """The categories of a table by number of column; raises for those that XGBoost does not read."""
+    """Return the categories of a table by number of column; raise for those that XGBoost does not read."""
     refuse_text(X)
     refuse_categories(
         X, lambda known: known.inferred_type in ("string", "integer"), "text alone or whole numbers alone"
@@ -225,7 +225,7 @@ def _refuse_weights(run: Run, before: dict[str, Any]) -> None:
 
 
 def _matrices(run: Run, known: Mapping[int, Any], weighs: bool) -> list[Any]:
-    """The data sets for training, and for evaluation if ``weighs`` with weights; ``known`` are the categories."""
+    """Make the data sets for training, and for evaluation if ``weighs`` with weights; ``known`` are the categories."""
 
     def data_of(part: Part, weight: np.ndarray | None) -> Any:
         of_rows = {"label": part.labels, "base_margin": part.margin, "weight": weight}
@@ -275,7 +275,7 @@ def _base_score(text: dict[str, Any]) -> float:
 
 
 def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
-    """The DMatrix of a table, with the categories ``known`` of the training by column."""
+    """Make the DMatrix of a table, with the categories ``known`` of the training by column."""
     X = _coded(X, known) if is_frame(X) else X
     if categories(X):
         options["enable_categorical"] = True
@@ -292,7 +292,7 @@ def _name(data: Any, names: list[str] | None) -> None:
 
 
 def categories_of(model: Any) -> dict[int, list[Any]]:
-    """The categories of a model by column; empty if it was trained on their codes."""
+    """Return the categories of a model by column; empty if it was trained on their codes."""
     if model.attr(CATEGORIES):
         return {int(i): values for i, values in json.loads(model.attr(CATEGORIES)).items()}
     if "c" not in (model.feature_types or ()) or not hasattr(model, "get_categories"):  # since version 3.1
@@ -302,7 +302,7 @@ def categories_of(model: Any) -> dict[int, list[Any]]:
 
 
 def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
-    """``X`` with the categories of the training; unknown ones are missing. XGBoost would read numbers as codes."""
+    """Return ``X`` with the categories of the training, unknown ones missing. XGBoost would read numbers as codes."""
     X = as_categories(X, known)
     require_same_kinds(X, known)
     changed = {X.columns[i]: X.iloc[:, i].cat.set_categories(c) for i, c in known.items()}
@@ -310,7 +310,7 @@ def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
 
 
 def _params_of(run: Run, booster: str) -> dict[str, Any]:
-    """The parameters for XGBoost, with our defaults if the objective is ours."""
+    """Return the parameters for XGBoost, with our defaults if the objective is ours."""
     params = dict(run.params) if booster == "gblinear" else run.with_l2(LIBRARY)
     for name in params.keys() - inspect.signature(LIBRARY.load().XGBModel).parameters.keys():
         meant = did_you_mean(name, READ)
@@ -327,7 +327,7 @@ def _params_of(run: Run, booster: str) -> dict[str, Any]:
 
 
 def _as_objective(run: Run) -> Any:
-    """A function as XGBoost's other estimators call it, for ``xgb.train``; a DMatrix has no weights by row."""
+    """Return a function as XGBoost's other estimators call it, for ``xgb.train``; a DMatrix has no weights by row."""
     function: Any = run.objective
     labels, weight = run.train.labels, run.train.weight
     weights = {} if weight is None else {"sample_weight": weight}
@@ -335,7 +335,7 @@ def _as_objective(run: Run) -> Any:
 
 
 def _as_metric(run: Run, evals: list[Any]) -> Any:
-    """Our metrics, and functions as XGBoost's own ranker calls them, query by query, for ``xgb.train``."""
+    """Return our metrics, and functions as XGBoost's own ranker calls them, query by query, for ``xgb.train``."""
     values = run.metric_values(evals)
     functions = [LIBRARY.load().sklearn.ltr_metric_decorator(function, run.n_threads) for function in run.functions]
 
@@ -348,7 +348,7 @@ def _as_metric(run: Run, evals: list[Any]) -> Any:
 
 
 def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]:
-    """XGBoost's callback if the training stops early. Raises if XGBoost cannot keep the best rounds.
+    """Return XGBoost's callback if the training stops early; raise if XGBoost cannot keep the best rounds.
 
     ``before`` is the learner of the model that the training goes on from. Since version 3.4 a gbtree drops trees too.
     """
@@ -366,7 +366,7 @@ def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]
 
 
 def _by_query(part: Part) -> np.ndarray | None:
-    """Weights for what XGBoost computes itself. Raises if they differ within a query."""
+    """Return weights for what XGBoost computes itself; raise if they differ within a query."""
     weight = part.weight_by_query
     require(
         weight is not None or part.weight is None,
@@ -377,13 +377,13 @@ def _by_query(part: Part) -> np.ndarray | None:
 
 
 def learner_of(booster: Any) -> dict[str, Any]:
-    """The learner's part of a booster's configuration: every parameter as XGBoost read it."""
+    """Return the learner's part of a booster's configuration: every parameter as XGBoost read it."""
     config: dict[str, Any] = json.loads(booster.save_config())["learner"]
     return config
 
 
 def metrics_of(learner: dict[str, Any]) -> list[str]:
-    """The names of XGBoost's own metrics that a configuration evaluates."""
+    """Return the names of XGBoost's own metrics that a configuration evaluates."""
     return [metric["name"] for metric in learner.get("metrics", ())]
 
 

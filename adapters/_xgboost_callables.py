@@ -68,7 +68,7 @@ class XGBoostMetric(MetricCallable):
         parts = [part for m in self.metrics for _, part in m.parts]
 
         def sums() -> np.ndarray:
-            """For each part the weighted sum over queries, and the sum of the weights."""
+            """Return for each part the weighted sum over queries, and the sum of the weights."""
             queries, s = self.queries(data, *read_matrix(data)), to_numpy(predictions, "predictions").reshape(-1)
             n_threads = LIBRARY.n_threads(params, self.n_threads)
             values = [(m, m.values(queries, s, n_threads=n_threads)) for m in parts]
@@ -94,7 +94,7 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
 
 
 def _params(memo: Memo, calls: Calls, data: Any = None) -> Params | None:
-    """The parameters of the training that makes these calls, as its first round had them.
+    """Return the parameters of the training that makes these calls, as its first round had them.
 
     With ``data``, whose gradient is asked for, raises in the first round for what would abort the process.
     """
@@ -110,7 +110,7 @@ def _params(memo: Memo, calls: Calls, data: Any = None) -> Params | None:
 
 
 def read_params(learner: dict[str, Any]) -> Params:
-    """Limits of leaves, and the number of threads. The latter may also be set for all of XGBoost."""
+    """Return limits of leaves, and the number of threads. The latter may also be set for all of XGBoost."""
     import xgboost
 
     model = learner["gradient_booster"]
@@ -151,7 +151,7 @@ def workers() -> int:
 
 
 def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
-    """``compute()``, or ``empty`` on a worker without rows; an error of one worker is raised on all.
+    """Return ``compute()``, or ``empty`` on a worker without rows; an error of one worker is raised on all.
 
     Dask, Spark and the like train one model on several workers. Without this the others would wait for one that failed.
     """
@@ -177,7 +177,7 @@ def xgboost_objective(
     objective: str | Objective, *, weight: ArrayLike | None = None, propensity: ArrayLike | None = None,
     labels: ByGoal | None = None, n_threads: int | None = None,
 ) -> XGBoostObjective:  # fmt: skip
-    """An objective for ``xgb.train(..., obj=...)``.
+    """Make an objective for ``xgb.train(..., obj=...)``.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def xgboost_metric(
     *metrics: str | Metric, convention: Convention | None = None, labels: Mapping[Any, ByGoal] | None = None,
     n_threads: int | None = None,
 ) -> XGBoostMetric:  # fmt: skip
-    """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
+    """Make a metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
     XGBoost's early stopping maximises metrics whose name starts with auc, pre, map or ndcg, and minimises others. So
     the others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Leave ``maximize`` out: if True,

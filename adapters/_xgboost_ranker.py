@@ -82,7 +82,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         self.bounds = bounds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name. XGBoost's own method adds those that the constructor of a subclass may not have."""
+        """Return the parameters by name, without those that XGBoost adds and the constructor of a subclass may lack."""
         return {**{name: getattr(self, name) for name in self._get_param_names()}, **vars(self).get("kwargs", {})}
 
     def fit(
@@ -112,12 +112,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         )  # fmt: skip
 
     def get_xgb_params(self) -> dict[str, Any]:
-        """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
+        """Return the parameters that XGBoost knows: without objective and metrics, which may be ours."""
         ours = ("objective", "eval_metric", "convention", "bounds")
         return {name: read_param(value) for name, value in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
-        """The leaf of each row in each tree, shape (rows, trees)."""
+        """Return the leaf of each row in each tree, shape (rows, trees)."""
         leaves = self.predict(X, pred_leaf=True, iteration_range=iteration_range)
         return leaves if leaves.ndim == 2 else leaves[:, None]  # of one tree
 

@@ -105,7 +105,7 @@ def best_round(curve: Sequence[float], patience: int) -> int:
 
 
 def numbers(values: Any) -> list[float | None]:
-    """Values for JSON, which has no NaN."""
+    """Return values for JSON, which has no NaN."""
     return [None if np.isnan(v) else float(v) for v in values]
 
 

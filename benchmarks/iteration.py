@@ -119,7 +119,7 @@ def native(
 
 
 def native_metric(data: RankingData, threads: int, iterations: int) -> Timer:
-    """LightGBM's evaluation of NDCG@10."""
+    """Evaluate NDCG@10 by LightGBM."""
     import lightgbm as lgb
 
     dtrain = lgb.Dataset(data.X[:, :FEW], data.y, group=data.group, params={"verbose": -1}).construct()
@@ -130,7 +130,7 @@ def native_metric(data: RankingData, threads: int, iterations: int) -> Timer:
 
 
 def sklearn_metric(data: RankingData) -> Timer:
-    """scikit-learn's NDCG@10, query by query, on a twentieth of the queries; the time is scaled to all."""
+    """Compute scikit-learn's NDCG@10, query by query, on a twentieth of the queries; the time is scaled to all."""
     from sklearn.metrics import ndcg_score
 
     scores = np.random.default_rng(0).standard_normal(len(data.y))

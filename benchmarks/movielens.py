@@ -109,7 +109,7 @@ def _archive(name: str, folder: str | os.PathLike[str] | None) -> bytes:
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Ratings (user, film, stars) by user, in random order within each user, and facts of users and films by number."""
+    """Read ratings (user, film, stars) by user, in random order within each user, and facts of users and films."""
 
     def lines(file: str, separator: str) -> list[list[str]]:
         text = archive.read(f"{name}/{file}").decode("latin-1")

@@ -54,7 +54,7 @@ COLUMNS = (
 
 
 def drawn(count: int) -> list[dict[str, Any]]:
-    """``count`` settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list extends a shorter."""
+    """Draw ``count`` settings within ``SHARED``, log-uniform, spread evenly (Halton); longer lists extend shorter."""
     from scipy.stats import qmc
 
     least, most = np.log(np.array(list(SHARED.values()))).T

@@ -42,7 +42,7 @@ def settings_of(budget: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def by_query(frame: pd.DataFrame) -> Values:
-    """Values of every test query, by data set and pooled. Folds are joined; seeds on the same rows are averaged.
+    """Return the values of each test query, by data set and pooled: folds joined, seeds on the same rows averaged.
 
     An objective without a result in every fold cannot be compared and is left out.
     """

@@ -37,14 +37,14 @@ def at_home(markdown: str) -> str:
 
 
 def joined(outputs: list[Any]) -> Iterator[Any]:
-    """The outputs, with what was printed in several parts as one."""
+    """Yield the outputs, with what was printed in several parts as one."""
     for printed, group in itertools.groupby(outputs, key=lambda output: output.output_type == "stream"):
         parts = list(group)
         yield from [{"text": "".join(part.text for part in parts)}] if printed else parts
 
 
 def shown(output: Any, picture: str) -> Iterator[str]:
-    """One output in Markdown."""
+    """Yield one output in Markdown."""
     data = output.get("data", {"text/plain": output.get("text", "")})
     if "image/png" in data:
         yield f"![]({picture})"

@@ -156,7 +156,7 @@ def as_in_docs(source: Path) -> str:
 
 
 def on_site(markdown: str) -> str:
-    """The page of the site: names and sources lead to the reference, and notebooks to their pages."""
+    """Return the page of the site: names and sources lead to the reference, and notebooks to their pages."""
     for name, source in ELSEWHERE.items():
         markdown = markdown.replace(f"]({os.path.relpath(source, DOCS)}", f"]({name}")
     markdown = SOURCE.sub(lambda match: f"]({SOURCES.get(match[1], match[1])})", NAMED.sub(named, markdown))
@@ -192,13 +192,13 @@ def tabs(match: re.Match[str]) -> str:
 
 
 def named(match: re.Match[str]) -> str:
-    """A public name with a link to its reference in the place of its source file."""
+    """Return a public name with a link to its reference in the place of its source file."""
     public = next((name for name in public_names() if name.endswith(f".{match[2]}")), None)
     return match[0] if public is None else f"[{match[1]}][{public}]"
 
 
 def linked(markdown: str) -> str:
-    """The page with a link at the first mention of each public name in ``code``, unless a library has that name too."""
+    """Link the first mention of each public name in ``code`` on a page, unless a library has that name too."""
     native = {name for thing in registered("objectives").values() for name in NATIVE.get(thing.name, {}).values()}
     names = {public.rpartition(".")[2]: public for public in public_names()}
     names = {name: public for name, public in names.items() if COMPOUND.fullmatch(name) and name not in native}
@@ -212,7 +212,7 @@ def linked(markdown: str) -> str:
 
 
 def scripts() -> Path:
-    """The packages that ``package.json`` names, installed if they are not."""
+    """Return the packages that ``package.json`` names, installed if they are not."""
     place = OUT.parent
     wanted = json.loads((DOCS / "package.json").read_text())["dependencies"]
     if any(not (place / "node_modules" / name).exists() for name in wanted):
@@ -227,7 +227,7 @@ def scripts() -> Path:
 
 
 def public_names() -> dict[str, Any]:
-    """Every public object by the name that users import it by."""
+    """Return every public object by the name that users import it by."""
     found = {f"{package.__name__}.{name}": getattr(package, name)
              for package in (ltr_objectives, adapters) for name in package.__all__}  # fmt: skip
     for module in map(importlib.import_module, MODULES):
@@ -236,7 +236,7 @@ def public_names() -> dict[str, Any]:
 
 
 def render(public: str, thing: Any) -> str:
-    """A block of mkdocstrings, with the anchor of the public name, and of what the function returns."""
+    """Return a block of mkdocstrings, with the anchor of the public name, and of what the function returns."""
     if not inspect.getdoc(thing):
         raise ValueError(f"{public} has no docstring")
     options = f"{{heading_level: 1, members: {members(thing) or 'null'}, inherited_members: {inherited(thing)}}}"
@@ -267,7 +267,7 @@ def members(thing: Any) -> list[str] | None:
 
 
 def public_members(thing: type) -> list[str]:
-    """The attributes, properties and methods of a base class without an underscore that have a text or a type."""
+    """Return the public attributes, properties and methods of a base class that have a text or a type."""
     bases = [base for base in thing.__mro__ if base.__module__.startswith("ltr_objectives.")]
     found = [item for base in bases for item in vars(base).items()]
     routines = [n for n, v in found if isinstance(v, property) or getattr(v, "__name__", "") == n]
@@ -277,7 +277,7 @@ def public_members(thing: type) -> list[str]:
 
 
 def surface() -> str:
-    """Every public name with its parameters, by module, and every command with its options."""
+    """Return every public name with its parameters, by module, and every command with its options."""
     modules = {name: importlib.import_module(name).__all__ for name in (*PACKAGES, *MODULES)} | FOR_CLASSES
     found = {f"`{name}`": signatures(importlib.import_module(name), names) for name, names in modules.items()}
     of_fit = [name for name in Fitted._fields if hasattr(Ranker, name)]
@@ -287,7 +287,7 @@ def surface() -> str:
 
 
 def signatures(module: ModuleType, names: Iterable[str]) -> list[str]:
-    """One entry for each name of a module, and one for each public member of a class."""
+    """Yield an entry for each name of a module, and one for each public member of a class."""
     lines = []
     for name, thing in ((name, getattr(module, name)) for name in names):
         lines.append(signed(name, thing))
@@ -297,13 +297,13 @@ def signatures(module: ModuleType, names: Iterable[str]) -> list[str]:
 
 
 def promised(thing: type) -> list[str]:
-    """The public members of a class: those that its reference shows, without what estimators inherit."""
+    """Return the public members of a class: those that its reference shows, without what estimators inherit."""
     known = [] if issubclass(thing, Ranker) else members(thing)
     return public_members(thing) if known is None else known
 
 
 def signed(name: str, thing: Any) -> str:
-    """A name with its parameters and their defaults, or with its value."""
+    """Return a name with its parameters and their defaults, or with its value."""
     function = getattr(thing, "__func__", thing)
     if isinstance(function, property) or not callable(function):
         return name if isinstance(function, property) or "." in name else f"{name} = {function!r}"
@@ -316,7 +316,7 @@ def signed(name: str, thing: Any) -> str:
 
 
 def commands() -> list[str]:
-    """Each command with its arguments and options."""
+    """Return each command with its arguments and options."""
     lines = []
     for name, command in get_command(app).commands.items():
         options = " ".join("/".join((*p.opts, *p.secondary_opts)) for p in command.params)
@@ -325,19 +325,19 @@ def commands() -> list[str]:
 
 
 def registered(kind: str) -> dict[str, Any]:
-    """Every registered objective or metric by its public name, by name."""
+    """Return every registered objective or metric by its public name, by name."""
     table = Objective.named if kind == "objectives" else Metric.named
     named = {f"ltr_objectives.{each.__name__}": each for each in table.values()}
     return {name: named[name] for name in sorted(named) if hasattr(ltr_objectives, named[name].__name__)}
 
 
 def referred(public: str, thing: Any) -> str:
-    """The name as a link to its reference."""
+    """Return the name as a link to its reference."""
     return f"[`{thing.__name__}`][{public}]"
 
 
 def objectives_table() -> str:
-    """One line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
+    """Return a line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
     lines = ["| objective | optimises | random | Hessian | native counterpart |", "|---" * 5 + "|"]
     for public, thing in registered("objectives").items():
         plain = thing()
@@ -351,7 +351,7 @@ def objectives_table() -> str:
 
 
 def what_it_is(thing: Any) -> str:
-    """The head of the module's text, without the name in front of it."""
+    """Return the head of the module's text, without the name in front of it."""
     head = (inspect.getdoc(inspect.getmodule(thing)) or "").partition("\n")[0].rstrip(".")
     what = head.rpartition(": ")[2]
     return what if what[1:2].isupper() else what[:1].lower() + what[1:]
@@ -368,7 +368,7 @@ def conventions_table() -> str:
 
 
 def kernels() -> list[str]:
-    """Each module with a derivation at its head: those with kernels, and objectives where there is more than a name."""
+    """Return the modules with a derivation at the head: kernels, and objectives that are more than a name."""
     package = ROOT / "ltr_objectives"
     shared = [f"ltr_objectives.kernels.{path.stem}" for path in sorted((package / "kernels").glob("[!_]*.py"))]
     own = sorted({each.__module__ for each in Objective.named.values()})
@@ -385,7 +385,7 @@ def by_task() -> dict[str, dict[str, Any]]:
 
 
 def listed(names: dict[str, Any]) -> str:
-    """One line for each name: a link to its page, and the first line of its docstring."""
+    """Return a line for each name: a link to its page, and the first line of its docstring."""
     lines = (
         f"| {referred(n, each)} | {(inspect.getdoc(each) or '').partition(chr(10))[0]} |" for n, each in names.items()
     )

@@ -18,19 +18,19 @@ DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
 
 
 def display(match: re.Match[str]) -> str:
-    """A block of mathematics, at the indentation of its directive."""
+    """Return a block of mathematics, at the indentation of its directive."""
     first, _, rest = match[2].partition("\n")
     lines = f"{first.strip()}\n{textwrap.dedent(rest)}".strip()
     return textwrap.indent(f"\n$$\n{lines}\n$$\n", match[1])
 
 
 def separate(match: re.Match[str]) -> str:
-    """One entry for each parameter: griffe would give all of them the type of the first."""
+    """Return an entry for each parameter: griffe would give all of them the type of the first."""
     return "".join(f"{match[1]}{name}\n{match[3]}" for name in match[2].split(", "))
 
 
 def to_markdown(text: str, place: griffe.Object) -> str:
-    """The docstring ``text`` of ``place`` with reST mathematics and roles in Markdown."""
+    """Return the docstring ``text`` of ``place`` with reST mathematics and roles in Markdown."""
 
     def role(match: re.Match[str]) -> str:
         kind, inner = match[1], " ".join(match[2].split())
@@ -42,7 +42,7 @@ def to_markdown(text: str, place: griffe.Object) -> str:
 
 
 def target(place: griffe.Object, name: str) -> str:
-    """Where a name leads as seen from ``place``: a member of it, a public name, or something in the scopes around."""
+    """Return where a name leads as seen from ``place``: to a member of it, a public name, or something around."""
     if name.startswith("ltr_objectives."):
         path = getattr(pydoc.locate(name), "__qualname__", "")
         return (

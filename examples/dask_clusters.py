@@ -28,12 +28,12 @@ def table_of(part):
 
 
 def spread(table, partitions):
-    """Whole queries in each partition, because Dask does not cut rows of one index."""
+    """Put whole queries into each partition, because Dask does not cut rows of one index."""
     return dd.from_pandas(table.set_index("qid"), npartitions=partitions).reset_index().persist()
 
 
 def everywhere(table, workers):
-    """All rows in each of as many partitions, and the sizes of their queries."""
+    """Put all rows into each of as many partitions; return them, and the sizes of their queries."""
     sizes = table.groupby("qid", sort=False).size().to_numpy()
     parts = [dd.from_pandas(table, npartitions=1)] * workers
     return dd.concat(parts).persist(), da.concatenate([da.from_array(sizes, chunks=-1)] * workers)

@@ -23,7 +23,7 @@ def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
 
 
 def some_metrics(name: str) -> tuple[Metric, ...]:
-    """The examples of one cutoff, and those of all other options."""
+    """Return the examples of one cutoff, and those of all other options."""
     examples = METRICS[name]
     options = sum(len(MORE.get(base, ())) for base in _bases(type(examples[0])))
     return (examples[0], *examples[-1 - options :])

@@ -10,7 +10,7 @@ QUIET = {"verbose": 0, "thread_count": 2, "allow_writing_files": False, "eval_me
 
 
 def arrays(rows, seed=0):
-    """Features, labels that depend on them, and query ids; queries of 1 to 40 rows."""
+    """Return features, labels that depend on them, and query ids; queries of 1 to 40 rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 6))
     y = np.clip(np.round(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=rows)), 0, 4)
@@ -32,7 +32,7 @@ def raw(model, pool):
 
 
 def leaf_values(params, labels, group, start, **of_pool):
-    """The values of a tree in which each of 64 documents has its own leaf; None if the tree is too small."""
+    """Return the values of a tree in which each of 64 documents has its own leaf; None if the tree is too small."""
     X = ((np.arange(64)[:, None] >> np.arange(6)) & 1).astype(float)
     pool = Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=start, **of_pool)
     model = CatBoost({

@@ -25,7 +25,7 @@ def ranks(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def click_log(data: RankingData, seed: int) -> Log:
-    """Each query shown once, ranked by a fit of the first five features to 300 rows, plus noise of the same size."""
+    """Show each query once, ranked by a fit of the first five features to 300 rows plus noise of the same size."""
     rng = np.random.default_rng(seed)
     X, y = data.X[:, :5].astype(np.float64), data.y - data.y[:300].mean()
     X -= X[:300].mean(0)

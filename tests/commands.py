@@ -11,7 +11,7 @@ from ltr_objectives.workbench.cli.app import app
 
 
 def invoke(arguments, code, app=app):
-    """The finished command; unexpected errors are raised."""
+    """Run a command; unexpected errors are raised."""
     apart = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}  # before click 8.2
     done = CliRunner(**apart).invoke(app, [str(a) for a in arguments])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -21,7 +21,7 @@ def invoke(arguments, code, app=app):
 
 
 def run(*arguments, code=0):
-    """The output of the command, stdout then stderr."""
+    """Return the output of the command, stdout then stderr."""
     done = invoke(arguments, code)
     return done.stdout + done.stderr
 
@@ -31,14 +31,14 @@ def run_json(*arguments):
 
 
 def benchmark(*arguments):
-    """The output of ``python -m benchmarks``."""
+    """Return the output of ``python -m benchmarks``."""
     from benchmarks import __main__ as main
 
     return invoke(arguments, 0, main.app).stdout
 
 
 def fails(*arguments):
-    """The one line of an error."""
+    """Return the one line of an error."""
     printed = run(*arguments, code=2)
     assert printed.startswith("error: ")
     assert printed.count("\n") == 1
@@ -51,7 +51,7 @@ def write_letor(path, part):
 
 
 def library_predicts(library, path, X):
-    """Predictions of the library alone."""
+    """Return predictions of the library alone."""
     found = importlib.import_module(library)
     return {
         "xgboost": lambda: found.Booster(model_file=path).predict(found.DMatrix(X)),

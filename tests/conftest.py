@@ -50,7 +50,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def workplace(tmp_path, monkeypatch):
-    """An empty folder in which the test runs, with a cache of its own."""
+    """Return an empty folder in which the test runs, with a cache of its own."""
     monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -65,7 +65,7 @@ class Error(RMSE, text="error"): ...
 
 @pytest.fixture
 def own_names(workplace):
-    """The metric "mine", which is NDCG, and the objective "error", which is RMSE, in a module of this folder."""
+    """Yield the metric "mine", which is NDCG, and the objective "error", which is RMSE, in a module of this folder."""
     (workplace / "own_names.py").write_text(OWN)
     yield "own_names"
     for known in (Metric.named, Objective.named, sys.modules):
@@ -75,7 +75,7 @@ def own_names(workplace):
 
 @pytest.fixture(scope="module")
 def client():
-    """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.
+    """Yield a Dask cluster whose workers are threads of this process, each with connections of its own.
 
     It starts in milliseconds, and machine code is compiled once. The example has processes as
     workers.

@@ -14,20 +14,20 @@ MOST_QUERIES, MOST_FEATURES, LENGTH = 60, 10, 20.0
 
 
 def blocks(page: str) -> list[str]:
-    """The blocks of Python in a page of the repository."""
+    """Return the blocks of Python in a page of the repository."""
     if not (ROOT / page).exists():
         pytest.skip("the tests run beside an unpacked wheel")
     return [re.sub(rf"^{indent}", "", code, flags=re.M) for indent, code in BLOCK.findall((ROOT / page).read_text())]
 
 
 def block(page: str, *words: str) -> str:
-    """The one block with all of these words."""
+    """Return the one block with all of these words."""
     [code] = [code for code in blocks(page) if all(word in code for word in words)]
     return code
 
 
 def script(name: str) -> str:
-    """The script of the folder ``examples``."""
+    """Return the script of the folder ``examples``."""
     path = ROOT / "examples" / f"{name}.py"
     if not path.exists():
         pytest.skip("the tests run beside an unpacked wheel")

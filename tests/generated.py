@@ -4,13 +4,13 @@ import numpy as np
 
 
 def graded(metric, labels):
-    """Whole labels up to 4 in the form that the metric takes; as probabilities they include 1."""
+    """Return whole labels up to 4 in the form that the metric takes; as probabilities they include 1."""
     limit = metric.label_limit
     return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
 
 
 def ranking(seed, queries=60, levels=None):
-    """Features, labels and query ids; features are whole numbers up to ``levels`` if that is given."""
+    """Return features, labels and query ids; features are whole numbers up to ``levels`` if that is given."""
     rng = np.random.default_rng(seed)
     group = rng.integers(1, 25, queries)
     group[: queries // 3] = 3  # so that workers with equally many rows have different numbers of queries
@@ -21,7 +21,7 @@ def ranking(seed, queries=60, levels=None):
 
 
 def shop(seed=0, queries=40, length=15):
-    """Products with text and whole numbers as categories, whole numbers above 2^31, bools and missing values."""
+    """Return products with text and whole numbers as categories, whole numbers above 2^31, bools and missing values."""
     import pandas
 
     rng, n = np.random.default_rng(seed), queries * length

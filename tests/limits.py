@@ -29,12 +29,12 @@ _TIES_ALIKE = {
 
 
 def longest_step(objective: Objective) -> float | None:
-    """The upper limit of a Newton step, ``|grad| / hess``; None if there is none."""
+    """Return the upper limit of a Newton step, ``|grad| / hess``; None if there is none."""
     return _STEPS.get(objective.name, lambda o: None)(objective)
 
 
 def hessian_limit(objective: Any, n: int) -> float | None:
-    """The upper limit of the sum of Hessians of a query of ``n`` documents; None if it is not known."""
+    """Return the upper limit of the sum of Hessians of a query of ``n`` documents; None if it is not known."""
     if objective.name == "listnet" and objective.target != "unnormalized":
         return 2.0 if objective.hessian == "bounded" else 1.0
     if objective.name == "lambdaloss" and objective.k is None:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 def load(path: Path) -> ModuleType:
-    """The module in this file, under a name that no other module has."""
+    """Return the module in this file, under a name that no other module has."""
     spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

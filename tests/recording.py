@@ -35,7 +35,7 @@ class Recording(Objective):
 
 
 def threads_of(work) -> int:
-    """The most threads that computed one gradient during ``work()``."""
+    """Return the most threads that computed one gradient during ``work()``."""
     SEEN.clear()
     work()
     return max(map(len, SEEN))

@@ -20,7 +20,7 @@ anything = st.one_of(any_float, st.integers(), st.booleans(), st.sampled_from(NO
 
 @st.composite
 def vectors(draw: Any, length: int, usual: Any, odd: bool = True) -> Any:
-    """A vector, mostly of that length; of any numbers if ``odd``, else of usual ones."""
+    """Draw a vector, mostly of that length; of any numbers if ``odd``, else of usual ones."""
     kind = draw(st.integers(0, 19)) if odd else 0
     if kind == 19:
         return draw(st.sampled_from([None, 3.0, "scores", [], np.zeros((2, 2)), {}, object(), range(3), np.array(1.0)]))
@@ -40,7 +40,7 @@ def vectors(draw: Any, length: int, usual: Any, odd: bool = True) -> Any:
 
 @st.composite
 def data_sets(draw: Any, labels: Any = labels_0_to_4) -> dict[str, Any]:
-    """Arguments ``scores, labels, group or qid, weight``: half of the time all are valid, else one or all are odd."""
+    """Draw arguments ``scores, labels, group or qid, weight``: half of the time all are valid, else one or all odd."""
     names = ("scores", "labels", "group", "weight")
     odd = draw(st.sampled_from([(), (), (), (), *zip(names), names]))
     sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))

@@ -19,7 +19,7 @@ def fitted(library, objective="auto", metric="map", params=None, **given):
 
 
 def like_ours(library, native):
-    """Our defaults in the units of a native objective: an L2 of 20 documents, and its least Hessian."""
+    """Return our defaults in the units of a native objective: an L2 of 20 documents, and its least Hessian."""
     twin = CATALOG[library].twin(native)
     unit = typical_size(get_objective(twin), Queries(TRAIN.y, TRAIN.group)).hessian if twin else 1.0
     return {
@@ -30,7 +30,7 @@ def like_ours(library, native):
 
 
 def trained_alone(library, objective, metric, given):
-    """The ranker of one objective: of a native one, the better of its library's defaults and ours."""
+    """Return the ranker of one objective: of a native one, the better of its library's defaults and ours."""
     settings = [{}]
     if isinstance(objective, str):
         settings.append({name: v for name, v in like_ours(library, objective).items() if name not in given})

@@ -31,7 +31,7 @@ def test_catboost_s_statistics_of_categories_are_refused():
 
 
 def bags_apart(library, objective, X, bags, **params):
-    """The bags as single rankers, on the queries that the generator of the seed draws."""
+    """Yield the bags as single rankers, on the queries that the generator of the seed draws."""
     rng = np.random.default_rng(5)
     for i in range(bags):
         times = np.bincount(rng.integers(len(TRAIN.group), size=len(TRAIN.group)), minlength=len(TRAIN.group))

@@ -30,7 +30,7 @@ def study(out, *arguments):
 
 
 def write_fold(folder, *names, seed=0):
-    """Files of a fold by their names, such as ``train.txt`` or ``set1.valid.txt``."""
+    """Return files of a fold by their names, such as ``train.txt`` or ``set1.valid.txt``."""
     fold = make_ranking_fold((10, 4, 5), seed, features=10, mean_length=6)
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or ("train.txt", "vali.txt", "test.txt"):

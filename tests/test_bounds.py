@@ -36,7 +36,7 @@ def fit(library, *args, given=None, **params):
 
 
 def by_hand(values, bound):
-    """The multipliers of the rounds, from the values after them."""
+    """Return the multipliers of the rounds, from the values after them."""
     found = [0.5]
     for value in values[:-1]:
         found.append(min(max(found[-1] * np.exp(20 * (bound - value) / bound), 0.02), 50))
@@ -165,7 +165,7 @@ def test_weights_of_rows_count_in_the_bound_and_in_the_gradient(library):
 
 
 def bounded_sum(objective, value=0.6):
-    """The objective and one on a goal, after a round."""
+    """Return the objective and one on a goal, after a round."""
     parts = [objective, get_objective("yetiloss:dcg(gain_type=linear)")]
     found = Bounded(parts, [1.0, 0.5], labels=[None, "revenue"], multipliers=Multipliers([0.7]))
     found.multipliers.follow([value])
@@ -255,7 +255,7 @@ def test_bags_have_no_bounds(library):
 
 
 def data_of(library, data):
-    """The library's data set."""
+    """Return the library's data set."""
     if library == "lightgbm":
         return lgb.Dataset(data.X, data.y, group=data.group)
     if library == "xgboost":
@@ -268,7 +268,7 @@ def pair_of(library, train, valid, bounds=LEAST):
 
 
 def train_by_function(library, train, valid, pair, rounds=20, evaluated=True):
-    """Scores of VALI by the rounds that early stopping keeps."""
+    """Return scores of VALI by the rounds that early stopping keeps."""
     evals = [valid] if evaluated else []
     if library == "lightgbm":
         params = {"objective": pair.objective, "metric": "None", "verbose": -1, "num_threads": 1, "num_leaves": 7}

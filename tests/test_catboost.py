@@ -165,12 +165,12 @@ STILL = {"random_strength": 0, "bootstrap_type": "No"}
 
 
 def gain(grad, weight, right, l2):
-    """The score of a split; 0 without a split."""
+    """Return the score of a split; 0 without a split."""
     return sum(grad[side].sum() ** 2 / (weight[side].sum() + l2) for side in (right, ~right) if weight[side].any())
 
 
 def coarse(rows=900):
-    """Features of six values, so that few splits are possible, labels, and query ids."""
+    """Return features of six values, so that few splits are possible, labels, and query ids."""
     X, y, qid = arrays(rows)
     return np.clip(np.round(2 * X), -3, 2), y, qid
 

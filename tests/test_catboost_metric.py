@@ -35,7 +35,7 @@ class Data:
         self.pool = Pool(self.X, labels, group_id=qid, baseline=baseline, **given)
 
     def values(self, metric, model):
-        """The metric after each tree."""
+        """Return the metric after each tree."""
         start = 0.0 if self.baseline is None else np.float32(self.baseline)
         staged = model.staged_predict(self.X, prediction_type="RawFormulaVal")
         return [evaluate(metric, start + scores, self.labels, self.group, self.weight) for scores in staged]

@@ -59,7 +59,7 @@ def test_other_weights_by_query_than_those_of_the_pool():
 
 @pytest.fixture
 def unguarded(monkeypatch):
-    """Training without the checks of `fit`; those of the values that CatBoost passes remain."""
+    """Train without the checks of `fit`; those of the values that CatBoost passes remain."""
     monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda *arguments: None)
     monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)
     monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 10.0)
@@ -151,7 +151,7 @@ def test_imitation_of_what_is_supported():
 
 
 def strange(rows=9, labels=0.0, weight=None, scores=9):
-    """A block at an address that was not seen before."""
+    """Return a block at an address that was not seen before."""
     weights = None if weight is None else np.full(rows, weight, np.float32)
     return lambda imitation: imitation.passes.answer(np.zeros(scores), np.full(rows, labels, np.float32), weights)
 

@@ -61,7 +61,7 @@ def other_fill(change):
 
 
 def wrong_where(condition):
-    """A Hessian that is wrong in the queries whose scores and labels fulfil a condition."""
+    """Return a Hessian that is wrong in the queries whose scores and labels fulfil a condition."""
 
     def change(call):
         for a, b in itertools.pairwise(call.queries.ptr):
@@ -71,7 +71,7 @@ def wrong_where(condition):
 
 
 def twice_where(condition):
-    """A gradient of twice the size in the queries whose scores and labels fulfil a condition."""
+    """Return a gradient of twice the size in the queries whose scores and labels fulfil a condition."""
 
     def change(call):
         for a, b in itertools.pairwise(call.queries.ptr):
@@ -81,7 +81,7 @@ def twice_where(condition):
 
 
 def wrong_in_both(change, hess=1.0):
-    """The same change of each query's gradient in ``fill`` and in ``reference``, and no loss."""
+    """Return the same change of each query's gradient in ``fill`` and in ``reference``, and no loss."""
 
     def of_call(call):
         call.grad[:] = np.concatenate([change(grad) for grad in np.split(call.grad, call.queries.ptr[1:-1])])

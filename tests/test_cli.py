@@ -47,7 +47,7 @@ def fold(folder):
 
 
 def columns(kind, **changed):
-    """The options that name the same labels, scores and query ids in one kind of file."""
+    """Return the options that name the same labels, scores and query ids in one kind of file."""
     found, of = [], {"labels": LABELS, "scores": SCORES, "qid": QID} | changed
     csv = ".csv" in f".{kind.lower()}"
     pd.DataFrame(of).to_csv(f"all.{kind}" if csv else "unused", index=False)
@@ -150,7 +150,7 @@ ASKED = {"ndcg", "map", "recip_rank", "ndcg_cut.5", "map_cut.5", "P.5", "recall.
 
 
 def random_trec():
-    """A run and judgements with ties, of float32 too, and with documents and queries that only one of them has."""
+    """Draw a run and judgements with ties, of float32 too, and documents and queries that only one of them has."""
     rng = np.random.default_rng(0)
     found, qrels = {}, {}
     for q in range(30):
@@ -168,7 +168,7 @@ def random_trec():
 
 
 def trec(found, qrels):
-    """The options that name files of a run and of judgements, with comments and words after the tag."""
+    """Return the options that name files of a run and of judgements, with comments and words after the tag."""
     rows = [f"{q} Q0 {d} 1 {s!r} tag and more\n" for q, of in found.items() for d, s in of.items()]
     Path("run").write_text("# a comment of so many words\n" + "".join(rows))
     Path("qrels").write_text("".join(f"{q}\t0  {d} {y}\n" for q, of in qrels.items() for d, y in of.items()) + "#\n")
@@ -287,7 +287,7 @@ def test_a_value_that_is_no_literal_of_python_is_text(value):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A folder with the right and wrong files of refusals.toml, and a small model."""
+    """Return a folder with the right and wrong files of refusals.toml, and a small model."""
     folder = tmp_path_factory.mktemp("prepared")
     for name, part in PARTS.items():
         write_letor(folder / f"{name}.txt", part)

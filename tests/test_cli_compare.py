@@ -63,7 +63,7 @@ def unfitted(library, objective, rounds=8, seed=0):
 
 
 def fitted(library, objective, parts, seed=0, **more):
-    """The estimator by hand, and the values of the test part."""
+    """Return the estimator by hand, and the values of the test part."""
     train, vali, test = (DATA.select(part) for part in parts)
     made = (
         unfitted(library, objective, seed=seed)

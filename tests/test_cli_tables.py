@@ -38,7 +38,7 @@ def write(frame, path):
 
 
 def files(ending, change=lambda frame, part: frame):
-    """The options that name the parts, written with this ending."""
+    """Return the options that name the parts, written with this ending."""
     made = {part: write(change(frame_of(data), part), f"{part}.{ending}") for part, data in FOLD.items()}
     return [text for part, path in made.items() for text in (f"--{part}", path)]
 
@@ -54,7 +54,7 @@ def predicted(model, data, *options):
 
 
 def estimator(library, found, frames=None, weight=None):
-    """The estimator by hand, with the objective that the command reports."""
+    """Return the estimator by hand, with the objective that the command reports."""
     threads = {"thread_count": 1} if library == "catboost" else {"n_jobs": 1}
     made = ranker_class(library)(
         objective=found["objective"], eval_metric="map", n_estimators=10, learning_rate=0.3, **threads

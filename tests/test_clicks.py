@@ -64,7 +64,7 @@ def test_propensities_above_1_are_warned_of_once():
 
 
 def expectation(objective, scores, relevance, propensity):
-    """Mean gradient over all clicks, document i clicked with probability propensity * relevance, independently."""
+    """Return the mean gradient over all clicks, document i clicked with probability propensity * relevance."""
     n, total = len(scores), np.zeros((2, len(scores)))
     for clicks in itertools.product((0.0, 1.0), repeat=n):
         chance = np.prod(np.where(clicks, propensity * relevance, 1 - propensity * relevance))
@@ -146,7 +146,7 @@ def test_correction_ranks_better(objective):
     log = click_log(train_on, 1)
 
     def values(**how):
-        """True NDCG@10 by query."""
+        """Return true NDCG@10 by query."""
         return evaluate("ndcg@10", train(log, objective, **how).predict(test.X), test.y, test.group, per_query=True)
 
     difference = values(propensity=log.propensity) - values()

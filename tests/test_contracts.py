@@ -239,7 +239,7 @@ N, LISTS = 6, 40
 
 
 def some_lists(objective, rng, tied=False):
-    """Scores, of three values or different in a query, labels, and the rows in another order within each query."""
+    """Draw scores, of three values or different in a query, labels, and another order of rows within each query."""
     scores = [rng.integers(-1, 2, N) if tied else rng.permutation(N) for _ in range(LISTS)]
     rows = np.concatenate([N * i + rng.permutation(N) for i in range(LISTS)])
     return np.concatenate(scores) / 4, random_labels(objective.label_limit, rng, N * LISTS), rows
@@ -309,7 +309,7 @@ WITH_LOSS = [
 
 
 def lists_of(objective, rng):
-    """Lists whose scores are too far apart for a step to swap two documents, at gaps from 1e-3 to 1e4."""
+    """Draw lists whose scores are too far apart for a step to swap two documents, at gaps from 1e-3 to 1e4."""
     for gap in (1e-3, 0.3, 1e4):
         for n in (2, 5):
             labels = random_labels(objective.label_limit, rng, n)
@@ -317,7 +317,7 @@ def lists_of(objective, rng):
 
 
 def slope(function, scores, i, step):
-    """The derivative by score ``i``, by central differences of order 6."""
+    """Return the derivative by score ``i``, by central differences of order 6."""
     moved = scores + step * np.arange(-3, 4)[:, None] * np.eye(len(scores))[i]
     return np.array([-1 / 60, 3 / 20, -3 / 4, 0, 3 / 4, -3 / 20, 1 / 60]) @ [function(s) for s in moved] / step
 

@@ -47,7 +47,7 @@ CHUNKS = (0, *CHUNKS[:2], 0, *CHUNKS[2:], 0)
 
 
 def in_dask(*columns, chunks=CHUNKS):
-    """The columns in partitions of whole queries; some are empty, as a filter leaves them."""
+    """Return the columns in partitions of whole queries; some are empty, as a filter leaves them."""
     return [da.from_array(c, chunks=(chunks, *c.shape[1:])) for c in columns]
 
 

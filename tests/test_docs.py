@@ -80,7 +80,7 @@ def shell(code: str) -> str:
 
 
 def side(sign: str, diff: str) -> str:
-    """The script before a diff ("-"), or after it ("+")."""
+    """Return the script before a diff ("-"), or after it ("+")."""
     return "".join(line[2:] + "\n" for line in diff.splitlines() if line[:1] in ("", " ", sign))
 
 
@@ -106,7 +106,7 @@ def test_links_hold_in_the_repository():
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them, and those of public names."""
+    """Return the anchors of a page's headings, as GitHub and the site make them, and those of public names."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
     of_headings = {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
     return of_headings | set(re.findall(r'^<a id="(.+)"></a>$', text, re.MULTILINE))

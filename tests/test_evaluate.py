@@ -27,7 +27,7 @@ SCORES, SIZES = np.round(X[:, 0], 1), np.bincount(QID)
 
 
 def orders_of(scores):
-    """All orders of the rows in which no score rises."""
+    """Return all orders of the rows in which no score rises."""
     return [y for y in permutations(range(len(scores))) if all(scores[a] >= scores[b] for a, b in pairwise(y))]
 
 
@@ -150,12 +150,12 @@ P = 0.7
 
 
 def sorted_exposure(values):
-    """The mean over all orders of equal values."""
+    """Return the mean over all orders of equal values."""
     return np.mean([P ** np.argsort(y) for y in orders_of(values)], axis=0)
 
 
 def random_exposure(scores):
-    """The mean over all rankings, each with its probability under Plackett and Luce."""
+    """Return the mean over all rankings, each with its probability under Plackett and Luce."""
     total = np.zeros(len(scores))
     for y in permutations(range(len(scores))):
         chances = [np.exp(scores[d]) / np.exp(scores[list(y[i:])]).sum() for i, d in enumerate(y)]

@@ -35,7 +35,7 @@ def scores(rng):
 
 
 def two_goals(objective, rng, sizes=SIZES):
-    """Labels of two goals that the objective accepts, and weights by row."""
+    """Return labels of two goals that the objective accepts, and weights by row."""
     relevance, revenue = (random_labels(objective.label_limit, rng, sum(sizes)) for _ in range(2))
     return {"relevance": relevance, "revenue": revenue}, rng.random(sum(sizes)) + 0.1
 

@@ -23,7 +23,7 @@ paths = pytest.mark.parametrize("path", PATHS)
 
 
 def gradient(path, scores, y, group, weight=None, labels=None, **given):
-    """The gradient and Hessian that the callables have to return."""
+    """Return the gradient and Hessian that the callables have to return."""
     labels = {"y": y, **labels} if labels else y
     iteration = content_stream(scores)
     found = PATHS[path].gradient_hessian(scores, labels, group, weight, iteration=iteration, **given)
@@ -31,7 +31,7 @@ def gradient(path, scores, y, group, weight=None, labels=None, **given):
 
 
 def weights(weighted, group):
-    """Weights by query and by row, or twice None."""
+    """Return weights by query and by row, or twice None."""
     weight = np.random.default_rng(0).uniform(0.5, 2, len(group)).astype(np.float32)
     return (weight, np.repeat(weight, group)) if weighted else (None, None)
 

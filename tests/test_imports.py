@@ -29,7 +29,7 @@ def is_module(name):
 
 
 def imported(text):
-    """The modules of the package that a source imports anywhere, also in functions and by name, but not for types."""
+    """Yield the modules of the package that a source imports, also in functions and by name, but not for types."""
     tree = ast.parse(text)
     tree.body = [node for node in tree.body if ast.unparse(node).partition(":")[0] != "if TYPE_CHECKING"]
     for node in ast.walk(tree):

@@ -57,7 +57,7 @@ def run(*command, cwd, **more):
 
 
 def clone(folder):
-    """The files of a checkout that the package needs."""
+    """Return the files of a checkout that the package needs."""
     skip = shutil.ignore_patterns("__pycache__", "numba-*")
     for name in ("ltr_objectives", "adapters"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skip)
@@ -66,7 +66,7 @@ def clone(folder):
 
 
 def environment(folder, *install):
-    """The interpreter of a new environment with the dependencies and with what ``pip install *install`` installs."""
+    """Return the interpreter of a new environment with what ``pip install *install`` installs."""
     venv.create(folder, symlinks=True)
     packages = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"]
     if install:
@@ -79,7 +79,7 @@ def environment(folder, *install):
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
-    """A clone, an sdist, a wheel of the sdist, and a wheel of the clone."""
+    """Return a clone, an sdist, a wheel of the sdist, and a wheel of the clone."""
     root = tmp_path_factory.mktemp("dist")
     (root / "clone").mkdir()
     clone(root / "clone")
@@ -91,7 +91,7 @@ def dist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pythons(dist):
-    """Interpreters that see the package by a wheel and by an editable install."""
+    """Return interpreters that see the package by a wheel and by an editable install."""
     [wheel] = (dist / "of-sdist").glob("*.whl")
     installs = {"wheel": [wheel], "editable": ["--editable", dist / "clone"]}
     return {name: environment(dist / f"in-{name}", *install) for name, install in installs.items()}

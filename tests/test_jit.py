@@ -45,12 +45,12 @@ def cache(monkeypatch, tmp_path):
 
 
 def of(content):
-    """A file of machine code as it is written."""
+    """Return a file of machine code as it is written."""
     return lambda file: _compiler._digest(file.name, content) + content
 
 
 def foreign(file):
-    """Machine code of another kernel: a user who can write to the folder above could exchange files of mine."""
+    """Return machine code of another kernel, as a user who can write to the folder above could put it there."""
     _compiler.compiled(mix.py_func, {"nogil": True})(np.uint64(1))
     [other] = set(file.parent.glob("*.code")) - {file}
     other.replace(file)
@@ -157,13 +157,13 @@ def test_the_cache_is_the_folder_of_numba_or_of_the_user(tmp_path, monkeypatch):
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the package in ``folder``."""
+    """Return a copy of the package in ``folder``."""
     leave = shutil.ignore_patterns("__pycache__", "numba-*")
     return shutil.copytree(Path(ltr_objectives.__file__).parent, folder / "ltr_objectives", ignore=leave)
 
 
 def kernel_of(text, **names):
-    """The kernel ``f`` of this text."""
+    """Return the kernel ``f`` of this text."""
     exec(f"@kernel\ndef f(x, z=1):\n    return {text}\n", found := {"kernel": kernel, **names})
     return found["f"]
 
@@ -198,7 +198,7 @@ def test_whatever_differs_in_a_kernel_or_in_what_it_uses_has_other_machine_code(
 
 
 def kernels():
-    """All kernels of the package."""
+    """Return all kernels of the package."""
     return {
         value
         for name, module in sys.modules.items()

@@ -157,7 +157,7 @@ def test_numbers_of_threads(monkeypatch):
 
 
 def lines_of(code: str) -> list[str]:
-    """The lines that code prints in a new process, where Python 3.12 may warn of forks."""
+    """Return the lines that code prints in a new process, where Python 3.12 may warn of forks."""
     return run_code(code, PYTHONWARNINGS="ignore::DeprecationWarning").stdout.splitlines()
 
 

@@ -30,7 +30,7 @@ NOTEBOOKS = {path.stem: nbformat.read(path, as_version=4) for path in sorted(FOL
 
 
 def smaller(name: str) -> Any:
-    """The notebook with warnings as errors, and with small settings that override its own."""
+    """Return the notebook with warnings as errors, and with small settings that override its own."""
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     [settings] = [i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ())]
     assert SMALL[name].keys() <= set(re.findall(r"\w+", notebook.cells[settings].source))

@@ -59,7 +59,7 @@ def test_a_quantile_is_that_of_the_distribution(noise):
 
 
 def stratified(key: int, n: int, draws: int) -> np.ndarray:
-    """The kernel's uniform numbers, by draw and document."""
+    """Return the kernel's uniform numbers, by draw and document."""
     out, scratch = np.empty((draws, n)), strata_for(n, draws)
     first_strata(np.uint64(key), n, draws, scratch)
     for row in out:
@@ -124,7 +124,7 @@ DRAWN = [YetiRank(), *(YetiLoss(**{"metric": "ndcg", **PLAIN, **settings}) for s
 
 
 def of_copies(objective, scores, labels):
-    """The gradients of many copies of a list, each with random numbers of its own."""
+    """Return the gradients of many copies of a list, each with random numbers of its own."""
     queries = Queries(np.tile(labels, COPIES), [len(labels)] * COPIES)
     return objective.compute(queries, np.tile(scores, COPIES))[0].reshape(COPIES, -1)
 
@@ -272,7 +272,7 @@ QUIET = {"noise": None, "permutations": 1, "lambda_norm": False}
 
 
 def drawn(n, top, partners, close):
-    """An iteration for each choice of runs, its probability, and how often each was drawn."""
+    """Return an iteration for each choice of runs, its probability, and how often each was drawn."""
     found, count = {}, Counter()
     for iteration in range(2000):
         given = runs(n, top, partners, close, Rng(np.uint64(0), np.uint64(iteration)), 0, 0)
@@ -301,7 +301,7 @@ def test_each_pair_has_an_expected_weight_of_one(n, top, partners, close, choice
 
 
 def sampled():
-    """Objectives of all pairs, whether only the first 4 ranks count, and without noise."""
+    """Yield objectives of all pairs, whether only the first 4 ranks count, and without noise."""
     for cls, settings in itertools.product(CLASSES, (*WHOLE, *CUT)):
         quiet = {name: value for name, value in QUIET.items() if name in cls.parameters()}
         if settings.keys() <= set(cls.parameters()):

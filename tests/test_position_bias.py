@@ -18,7 +18,7 @@ MARGIN = {"lightgbm": "init_score", "xgboost": "base_margin", "catboost": "basel
 
 
 def loss(x, clicks, sizes, position, expected, positions):
-    """Minus the penalised likelihood of (eta, c, d), by definition, list by list."""
+    """Return minus the penalised likelihood of (eta, c, d), by definition, list by list."""
     eta, c, d = x[0], x[1], x[2:]
     total, at = 0.5e-6 * eta**2 + 0.05 * c**2 + 1.5 * np.sum(d**2), 0
     for n in sizes:
@@ -107,7 +107,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*queries have zero gradient")  
 
 
 def world(seed=0, queries=2000, noise=2.0, eta=1.0):
-    """Features and queries, where the documents stood by three features and noise, and clicks."""
+    """Return features and queries, where the documents stood by three features and noise, and clicks."""
     X, y, group, qid = make_ranking(queries, mean_length=12, features=10, seed=seed)
     rng = np.random.default_rng(seed)
     position = ranks(X[:, :3].sum(1) + noise * rng.normal(size=len(y)), group)
@@ -260,7 +260,7 @@ def test_a_correction_ranks_better(library):
     log = click_log(train, 1)
 
     def values(**how):
-        """True NDCG@10 by query."""
+        """Return true NDCG@10 by query."""
         model = ranker(library, "yetiloss:ndcg", n_estimators=40, learning_rate=0.1).fit(
             train.X, log.clicks, qid=train.qid, **how
         )

@@ -15,13 +15,13 @@ from ltr_objectives.adapters import catboost_objective
 
 
 def pairs_of_labels(y, group):
-    """Every pair of different labels in a query."""
+    """Return every pair of different labels in a query."""
     of = np.repeat(np.arange(len(group)), group)
     return np.argwhere((of[:, None] == of) & (np.asarray(y)[:, None] > y))
 
 
 def some_pairs(rng, count=30, share=0.5):
-    """Scores, labels, sizes of queries, and a random share of pairs, some twice and some in both directions."""
+    """Draw scores, labels, sizes and a random share of pairs, some twice and some in both directions."""
     group = rng.integers(1, 12, count)
     y = rng.integers(0, 4, group.sum()).astype(float)
     pairs = pairs_of_labels(y, group)
@@ -31,7 +31,7 @@ def some_pairs(rng, count=30, share=0.5):
 
 
 def by_definition(scores, pairs, weight, sigma):
-    """Loss, gradient and Hessian, one pair after the other."""
+    """Return loss, gradient and Hessian, one pair after the other."""
     loss, grad, hess = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
     for (hi, lo), w in zip(pairs, weight, strict=True):
         margin = sigma * (scores[hi] - scores[lo])

@@ -101,7 +101,7 @@ def parity_data(parity):
 
 
 def leaves_of(parity, weighted, attempt):
-    """Native values of the leaves, and ours; None if the tree is too small."""
+    """Return native values of the leaves, and ours; None if the tree is too small."""
     rng = np.random.default_rng(attempt)
     group = np.array([5, 1, 8, 6, 4, 7, 3, 2, 6, 5, 4, 3, 5, 5])
     labels = rng.choice([0, 0.25, 0.5, 0.75], 64) if parity.probability else rng.integers(0, 5, 64).astype(float)

@@ -28,7 +28,7 @@ few = settings(max_examples=30) if settings.default.derandomize else settings()
 
 
 def features(data):
-    """Features and query ids, as many as the groups say."""
+    """Return features and query ids, as many as the groups say."""
     sizes = data["group"] if "group" in data else np.unique(data["qid"], return_counts=True)[1]
     if not (np.abs(sizes) <= 1000).all():  # else these features would fill the memory
         raise ValueError

@@ -156,7 +156,7 @@ OF_EACH_CLASS = [
 
 
 def computed(thing):
-    """The value or the gradient of a metric or an objective."""
+    """Return the value or the gradient of a metric or an objective."""
     labels = GOALS if isinstance(thing, ours.Objective) and thing.facts.goals else LISTS["labels"]
     if not isinstance(thing, ours.Metric):
         return thing.gradient_hessian(LISTS["scores"], labels, LISTS["group"])
@@ -165,7 +165,7 @@ def computed(thing):
 
 
 def numbers(found):
-    """All numbers in a result of plain containers and arrays."""
+    """Return all numbers in a result of plain containers and arrays."""
     if isinstance(found, dict | list | tuple):
         return [x for each in (found.values() if isinstance(found, dict) else found) for x in numbers(each)]
     return np.ravel(found).tolist() if isinstance(found, np.ndarray | float) else []
@@ -202,7 +202,7 @@ NUMBERS = (
 
 
 def outcome(thing):
-    """The error, or the bytes of the value or of the gradient, which are finite."""
+    """Return the error, or the bytes of the value or of the gradient, which are finite."""
     try:
         found = np.asarray(computed(thing))
     except LTRError as error:

@@ -81,7 +81,7 @@ def test_approximate_mrr_counts_no_relevant_document_as_a_rival_and_shares_ties(
 
 
 def pairs(weight):
-    """allRank's sum for labels 1, 0, 2 in rank order, with scores 1, .5, -.2."""
+    """Return allRank's sum for labels 1, 0, 2 in rank order, with scores 1, 0.5, -0.2."""
     scores, gains = (1.0, 0.5, -0.2), (1.0, 0.0, 3.0)
     ideal = 3 / log2(2) + 1 / log2(3)
     total = 0.0

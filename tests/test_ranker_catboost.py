@@ -37,7 +37,7 @@ def test_catboost_resumes_only_snapshots_without_ours(ours, tmp_path):
 
 
 def with_statistics(seed, queries=300):
-    """Labels that one feature decides with noise, and a category of which each query has three of 3,000 values."""
+    """Draw labels that one feature decides with noise, and a category of which each query has three of 3,000."""
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(queries), 12)
     shop = rng.integers(0, 3000, (queries, 3))[qid, rng.integers(0, 3, len(qid))]

@@ -29,7 +29,7 @@ def made(library, **params):
 
 
 def read_again(fitted, library, tmp_path):
-    """The model in the file that this one writes."""
+    """Return the model in the file that this one writes."""
     path = tmp_path / f"model{SUFFIX[library]}"
     fitted.save_model(path)
     return ranker_class(library)().load_model(path)
@@ -40,18 +40,18 @@ def as_pandas(X):
 
 
 def as_objects(X, kind):
-    """Columns as a database gives them, with None for NaN."""
+    """Return columns as a database gives them, with None for NaN."""
     return pandas.DataFrame([[None if np.isnan(x) else kind(float(x)) for x in row] for row in X], None, NAMES, object)
 
 
 def swapped(values):
-    """The same numbers in the other byte order."""
+    """Return the same numbers in the other byte order."""
     values = np.asarray(values)
     return values.astype(values.dtype.newbyteorder(">"))
 
 
 def as_series(values):
-    """The numbers with an index of their own."""
+    """Return the numbers with an index of their own."""
     return pandas.Series(values, index=np.arange(len(values))[::-1] + 0.5)
 
 
@@ -116,7 +116,7 @@ def test_sparse_rows(library, make):
 
 
 def categorical(rows, seed):
-    """A table whose category decides relevance: blue is relevant."""
+    """Return a table whose category decides relevance: blue is relevant."""
     rng = np.random.default_rng(seed)
     colours = rng.choice(["red", "blue", "green", "grey"], rows)
     X = pandas.DataFrame({"noise": rng.normal(size=rows), "colour": pandas.Categorical(colours)})
@@ -252,7 +252,7 @@ def test_numbers_of_columns_beside_a_column_of_ids_are_refused(library):
 
 
 def kinds():
-    """The colours in all types that may hold them, and another column of each type."""
+    """Return the colours in all types that may hold them, and another column of each type."""
     text = pandas.Series(np.asarray(X.colour))
     number = text.map(COLOURS)
     return {
@@ -271,7 +271,7 @@ def kinds():
 
 
 def said_of_colours(work):
-    """The result of ``work``, None if it is refused, and warnings of the column."""
+    """Return the result of ``work``, None if it is refused, and warnings of the column."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -358,7 +358,7 @@ def test_catboost_s_missing_categories_are_named():
 
 
 def strange_categories():
-    """Categories of all types that pandas makes."""
+    """Yield categories of all types that pandas makes."""
     number = X.colour.map(COLOURS).astype(int)
     dates = pandas.to_datetime(number, unit="D")
     yield from (pandas.cut(number, 2), pandas.cut(X.noise, 2), dates.dt.date, dates.dt.to_period("D"), dates)

@@ -26,7 +26,7 @@ OWN = {"xgboost": xgb.XGBRanker, "lightgbm": lgb.LGBMRanker, "catboost": catboos
 
 @pytest.fixture(scope="module")
 def fitted():
-    """The three, trained with early stopping."""
+    """Return the three, trained with early stopping."""
     stop = {**EVAL, "early_stopping_rounds": 4}
     return {library: fit(library, given=stop, eval_metric="map", n_estimators=30) for library in LIBRARIES}
 

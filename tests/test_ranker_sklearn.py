@@ -120,7 +120,7 @@ def small(library, **params):
 
 
 def by_hand(library, metric="ndcg@10", **params):
-    """The expected result of cross-validation."""
+    """Return the expected result of cross-validation."""
     values = []
     for train, test in GroupKFold(3).split(DATA.X, DATA.y, DATA.qid):
         fitted = small(library, **params).fit(DATA.X[train], DATA.y[train], qid=DATA.qid[train])

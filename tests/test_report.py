@@ -121,7 +121,7 @@ def test_the_report_knows_rewards_of_the_users_own():
 
 
 def mostly_useless(useless):
-    """Ten queries of six, of which some have equal labels."""
+    """Return ten queries of six, of which some have equal labels."""
     y = np.tile([0.0, 0.0, 1.0, 0.0, 2.0, 1.0], 10)
     y[: 6 * useless] = 1.0
     return Queries(y, [6] * 10)

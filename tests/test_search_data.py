@@ -19,7 +19,7 @@ QUERIES = Queries(TEST.y, TEST.group)
 
 
 def values(library, objective=None):
-    """NDCG@10 of each test query, with the parameters of the library but for rounds and seed."""
+    """Return NDCG@10 of each test query, with the parameters of the library but for rounds and seed."""
     model = ranker_class(library)(objective=objective, eval_metric=METRIC, n_estimators=150, learning_rate=0.1,
                                   random_state=0)  # fmt: skip
     evaluated = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid], "early_stopping_rounds": 20}

@@ -24,7 +24,7 @@ def plain_words(monkeypatch):
 
 
 def sentences():
-    """The first sentence of three answers each question; the last question has no answer."""
+    """Yield sentences: the first of three answers each question; the last question has no answer."""
     for question, word in QUESTIONS.items():
         for place in range(3):
             yield question, f"the {word} {'sleeps ' * place}here", int(place == 0 and word != "ant")

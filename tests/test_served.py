@@ -37,7 +37,7 @@ Z, z, _ = shop(1)
 
 
 def requests():
-    """Tables of single queries, whose categories are those that occur in them, from the last to the first."""
+    """Yield tables of single queries, whose categories are those that occur in them, from the last to the first."""
     for query in range(6):  # the first rows
         rows = Z[query == QID]
         found = {c: rows[c].cat.remove_unused_categories() for c in ("brand", "shelf")}
@@ -56,7 +56,7 @@ def continued(library):
 
 
 def kept_by_a_callback(library):
-    """XGBoost's own early stopping cuts the model itself."""
+    """Train with XGBoost's own early stopping, which cuts the model itself."""
     import xgboost as xgb
 
     stop = xgb.callback.EarlyStopping(rounds=3, save_best=True, maximize=True)
@@ -65,7 +65,7 @@ def kept_by_a_callback(library):
 
 
 def stored_whole(library, tmp_path):
-    """A file of XGBoost's own training, with the rounds after the best one."""
+    """Return a file of XGBoost's own training, with the rounds after the best one."""
     import xgboost as xgb
 
     train, valid = (xgb.DMatrix(table, labels, qid=QID, enable_categorical=True) for table, labels in ((X, Y), (Z, z)))
@@ -78,7 +78,7 @@ def stored_whole(library, tmp_path):
 
 
 def served(library, fitted, folder):
-    """The scores of the file of each ranker, and of its pickled model, by the library alone."""
+    """Return the scores of the file of each ranker, and of its pickled model, by the library alone."""
     paths, tables = [str(folder / f"{i}{SUFFIX[library]}") for i in range(len(fitted))], list(requests())
     for each, path in zip(fitted, paths, strict=True):
         each.save_model(path)

@@ -71,7 +71,7 @@ TABLE_1 = {
 
 
 def sorted_labels(**settings):
-    """The quasi-sorted labels, from differences of the losses with cutoffs k and k - 1."""
+    """Return the quasi-sorted labels, from differences of the losses with cutoffs k and k - 1."""
     ideal, values, before = np.cumsum(np.sort(PRINTED_LABELS)[::-1] / np.log2(np.arange(2, 8))), [], 0.0
     for k in range(1, 7):
         dcg = -NeuralNDCG(k, gain="linear", **settings).reference_loss(PRINTED_SCORES, PRINTED_LABELS) * ideal[k - 1]
@@ -198,7 +198,7 @@ def test_noise_in_lambdaloss_gives_the_expected_loss(weights, rng):
 
 
 def lightgbm_uniform(seed, count):
-    """LightGBM's random numbers: a linear congruential generator of 15 bits."""
+    """Return LightGBM's random numbers: a linear congruential generator of 15 bits."""
     x, out = seed, []
     for _ in range(count):
         x = (214013 * x + 2531011) % 2**32

@@ -32,7 +32,7 @@ def by_query(scores, metric, **options):
 
 
 def robust(d, w):
-    """Mean, error (HC2) and p of a weighted regression on a constant, with its residuals and leverages."""
+    """Return mean, error (HC2) and p of a weighted regression on a constant, with residuals and leverages."""
     root = np.sqrt(w)
     one = root[:, None]
     bread = np.linalg.inv(one.T @ one)

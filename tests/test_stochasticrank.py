@@ -25,7 +25,7 @@ METRICS = [
 
 
 def estimates(metric, z, labels, sigma, noise):
-    """The kernel's estimates for each row of ``noise``: first and second derivative, and the bounding sum."""
+    """Return the kernel's estimates for each row of ``noise``: first and second derivative, and the bounding sum."""
     n = len(z)
     layers = metric.layers(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
@@ -37,7 +37,7 @@ def estimates(metric, z, labels, sigma, noise):
 
 
 def integrated_estimates(metric, z, labels, sigma):
-    """The kernel's estimates for three documents, averaged over all noise by quadrature.
+    """Return the kernel's estimates for three documents, averaged over all noise by quadrature.
 
     Those of document i depend only on the difference of the other two's noise, with a kink where the other two tie.
     """

@@ -38,7 +38,7 @@ class AnyHessian(ObjectiveCallable):
 
 
 def seen_in(work) -> list[int]:
-    """Selectors of the random numbers of each gradient, but for those that `warn_if_useless` asks for."""
+    """Return selectors of the random numbers of each gradient, but for those that `warn_if_useless` asks for."""
     SEEN.clear()
     work()
     return [iteration for iteration in SEEN if iteration != 0]

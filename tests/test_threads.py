@@ -24,7 +24,7 @@ QID, SCORES = np.repeat(np.arange(len(GROUP)), GROUP), X[:, 0]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The numbers of threads that metrics ask for, on a machine with five processors."""
+    """Return the numbers of threads that metrics ask for, on a machine with five processors."""
     numbers = []
     monkeypatch.setattr(threads, "available_threads", lambda: 5)
     monkeypatch.setattr(base, "run", lambda *a: numbers.append(a[3]) or threads.run(*a))

@@ -23,7 +23,7 @@ def ranker(library, metrics=(NDCG, MONEY), rounds=20, **params):
 
 
 def compared(found, base, metric, labels=BOTH, weight=None):
-    """The change of a line and its interval, by the public comparison."""
+    """Return the change of a line and its interval, by the public comparison."""
     pair = (each.predict(VALI.X) for each in (found, base))
     c = compare_scores(metric, *pair, labels, qid=VALI.qid, weight=weight)
     return c.a, *(np.array([c.difference, c.low, c.high]) / c.b)

@@ -24,7 +24,7 @@ X, Y, GROUP = RNG.normal(size=(4000, 3)), RNG.integers(0, 3, 4000).astype(float)
 
 
 def warnings_of(train):
-    """Our warnings of a training, which show a line of the caller's."""
+    """Return our warnings of a training, which show a line of the caller's."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train()
@@ -34,7 +34,7 @@ def warnings_of(train):
 
 
 def warning_of(words, library, way, *data, **how):
-    """The warning that has these words; there is no other, except of trees without a split."""
+    """Return the warning that has these words; there is no other, except of trees without a split."""
     found = warnings_of(lambda: trained(library, way, PATHS["own Hessian"], *data, **how))
     texts = [str(each.message) for each in found]
     [text] = [text for text in texts if words in text]
@@ -135,7 +135,7 @@ def fit(made, X=TRAIN.X, stop=None, **given):
 
 
 def outcome(made, *data, **given):
-    """The only warning of a training whose model orders nothing, or its error."""
+    """Return the only warning of a training whose model orders nothing, or its error."""
     try:
         [warning] = warnings_of(lambda: fit(made, *data, **given))
     except (LTRError, made.library.exception()) as error:
@@ -172,7 +172,7 @@ def test_columns_that_order_nothing(library, own, value):
 
 
 def of_users(rows):
-    """Tables whose columns have one value in each query."""
+    """Return tables whose columns have one value in each query."""
     table = np.column_stack([RNG.normal(size=len(rows)), np.where(RNG.random(len(rows)) < 0.3, np.nan, 1.0)])
     frame = pd.DataFrame(table, columns=["age", "known"]).assign(city=pd.Categorical(RNG.choice(["a", "b"], len(rows))))
     return table[rows], frame.iloc[rows], sparse.csr_matrix(np.nan_to_num(table)[rows])
@@ -237,7 +237,7 @@ MARGINS = {"xgboost": "base_margin", "lightgbm": "init_score", "catboost": "base
 
 
 def orders(work):
-    """The warnings of orders."""
+    """Return the warnings of orders."""
     return [text for text in (str(each.message) for each in warnings_of(work)) if "order" in text]
 
 

@@ -79,7 +79,7 @@ QID, SCORES = np.repeat(np.arange(25), GROUP), X[:, 0]
 
 
 def compute(obj):
-    """The bytes of all that one of our objects computes."""
+    """Return the bytes of all that one of our objects computes."""
     if isinstance(obj, Objective):
         found = obj.gradient_hessian(SCORES, LABELS, GROUP, iteration=7)
     elif isinstance(obj, Metric):

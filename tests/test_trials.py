@@ -159,7 +159,7 @@ def test_a_native_objective_and_its_twin_learn_as_much_with_the_same_documents(l
 
 
 def config(model):
-    """The parameters of a trained model."""
+    """Return the parameters of a trained model."""
     if isinstance(model, xgb.Booster):
         found = json.loads(model.save_config())["learner"]
         return found["gradient_booster"], found["objective"], found["generic_param"]

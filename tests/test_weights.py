@@ -10,7 +10,7 @@ from ltr_objectives.testing import random_labels
 
 
 def repeated(weight, group, *columns):
-    """Each query repeated by its weight, and the first row of each copy."""
+    """Repeat each query by its weight; return it, and the first row of each copy."""
     ends = np.cumsum(group)
     rows = [np.arange(e - n, e) for e, n, w in zip(ends, group, weight, strict=True) for _ in range(w)]
     return [c[np.concatenate(rows)] for c in columns], np.repeat(group, weight)

@@ -32,7 +32,7 @@ everywhere = pytest.mark.parametrize("objective", KINDS.values(), ids=KINDS)
 
 @pytest.fixture
 def data(rng):
-    """Queries of 1 to 100 documents with weights, and scores."""
+    """Return queries of 1 to 100 documents with weights, and scores."""
     sizes = [*rng.integers(1, 9, 40), 30, 100]
     labels, weight = rng.integers(0, 4, sum(sizes)).astype(float), rng.uniform(0.5, 2.0, len(sizes))
     return Queries(labels, sizes, weight=weight), rng.normal(size=sum(sizes))

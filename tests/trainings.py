@@ -22,18 +22,18 @@ THREADS = {library: next(name for name in FACTS[library].names(FACTS[library].th
 
 
 def release(values):
-    """These cases before a release only."""
+    """Mark cases that run before a release only."""
     return [pytest.param(value, marks=pytest.mark.release, id=str(value)[:30]) for value in values]
 
 
 def sampled(cases, step=5):
-    """Every ``step``-th case, and all of them before a release."""
+    """Return every ``step``-th case, and all of them before a release."""
     each = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [pytest.param(*case, marks=pytest.mark.release if i % step else ()) for i, case in enumerate(each)]
 
 
 def objectives():
-    """Each objective of the registry, with settings that take labels up to 3."""
+    """Yield each objective of the registry, with settings that take labels up to 3."""
     for name in registry.objective_names():
         examples = Objective.named[name](), *EXAMPLES[name]
         yield next(e for e in examples if e.label_limit is None or e.label_limit >= 3)
@@ -47,7 +47,7 @@ class Trained(NamedTuple):
 
 
 def small_data(queries: int = 30, size: int = 12, seed: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, labels 0 to 3 and query ids."""
+    """Return features, labels 0 to 3 and query ids."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(queries * size, 4)).astype(np.float32)
     y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=len(X)), [0.0, 0.7, 1.4]).astype(float)
@@ -55,7 +55,7 @@ def small_data(queries: int = 30, size: int = 12, seed: int = 4) -> tuple[np.nda
 
 
 def data_of(path, seed=7, queries=60):
-    """Features, labels and sizes of queries, and what ``catalog.PATHS[path]`` reads beside them."""
+    """Return features, labels and sizes of queries, and what ``catalog.PATHS[path]`` reads beside them."""
     rng = np.random.default_rng(seed)
     group = rng.integers(1, 25, queries)
     X = rng.normal(size=(group.sum(), 5)).astype(np.float32)
@@ -176,7 +176,7 @@ BY_FUNCTION = {"xgboost": by_xgboost, "lightgbm": by_lightgbm, "catboost": by_ca
 
 def train(library: str, objective: Any = "yetiloss:ndcg@10", *, rounds: int = 6, data: Any = None, native: Any = None,
           **how: Any) -> bytes:  # fmt: skip
-    """The predictions of a training as bytes, on ``data`` (X, y, qid) or on small data."""
+    """Return the predictions of a training as bytes, on ``data`` (X, y, qid) or on small data."""
     X, y, qid = small_data() if data is None else data
     group = np.unique(qid, return_counts=True)[1]
     way = "native" if native else "callable"
@@ -191,6 +191,6 @@ SETTINGS = {  # of the estimators, for the libraries' own functions
 
 
 def through_the_callable(library, objective, data, y, weight=None, **given):
-    """The scores of a training by the library's own function with the settings of the estimators."""
+    """Return the scores of a training by the library's own function with the settings of the estimators."""
     how = {"weight": weight, "params": SETTINGS[library], **given}
     return trained(library, "callable", UnitHessian(objective), data.X, y, data.group, **how).predict(data.X)

@@ -48,7 +48,7 @@ def opened(executable: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a server of the files in ``folder``."""
+    """Serve the files in ``folder``, and yield the address."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
@@ -65,7 +65,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def visited(browser: Any, address: str, viewport: dict[str, int]) -> Iterator[Any]:
-    """A page of the site; afterwards, that it asked no other server and that its scripts had no error."""
+    """Open a page of the site; afterwards, check that it asked no other server and that its scripts had no error."""
     page, trouble = browser.new_page(viewport=viewport), []
     own = address.partition("//")[0], "data:", "blob:"
     page.set_default_timeout(600_000)  # ms, for a busy machine
@@ -85,7 +85,7 @@ def check_page(browser: Any, address: str) -> None:
 
 
 def check_search(browser: Any, address: str) -> None:
-    """A search opens the page that it should."""
+    """Check that a search opens the page that it should."""
     with visited(browser, f"{address}/index.html", DESK) as page:
         page.get_by_role("button", name="Search").first.click()
         page.keyboard.type("StochasticRank", delay=20)

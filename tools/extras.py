@@ -17,7 +17,7 @@ X, Y, GROUP = np.arange(400, dtype=float).reshape(200, 2) % 7, np.arange(200) % 
 
 
 def core() -> None:
-    """Gradients and metrics need numpy and numba only."""
+    """Check that gradients and metrics need numpy and numba only."""
     assert "site-packages" in ltr_objectives.__file__
     grad, hess = ltr_objectives.LambdaMART("map").gradient_hessian(X[:, 0], Y, GROUP)
     assert np.isfinite(grad).all()
@@ -26,20 +26,20 @@ def core() -> None:
 
 
 def train(library: str) -> None:
-    """The library's estimator trains."""
+    """Train the library's estimator."""
     ranker = getattr(adapters, RANKERS[library])(objective="lambdamart:map", n_estimators=2)
     assert ranker.fit(X, Y, group=GROUP).predict(X).shape == Y.shape
 
 
 def dask() -> None:
-    """Data are spread by query."""
+    """Check that the functions for Dask can be imported."""
     import dask.dataframe  # noqa: F401 - the extra brings it
 
     assert callable(adapters.dask_group)
 
 
 def letor() -> None:
-    """A LETOR file is read."""
+    """Read a LETOR file."""
     from ltr_objectives.datasets import load_letor
 
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def letor() -> None:
 
 
 def cli() -> None:
-    """The command is installed."""
+    """Check that the command is installed."""
     command = Path(sys.executable).with_name("ltr-objectives")
     printed = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
     assert printed.startswith(f"ltr-objectives {ltr_objectives.__version__}\n")
@@ -61,13 +61,13 @@ def cli() -> None:
 
 
 def parquet() -> None:
-    """Parquet files can be read."""
+    """Read a Parquet file."""
     import pandas  # noqa: F401 - the extra brings it
     import pyarrow.parquet  # noqa: F401 - the extra brings it
 
 
 def torch() -> None:
-    """A loss has a gradient in PyTorch."""
+    """Check that a loss has a gradient in PyTorch."""
     from torch import tensor
 
     scores = tensor([0.0, 1.0, 2.0], requires_grad=True)

@@ -72,7 +72,7 @@ class Mutant(NamedTuple):
     after: str
 
     def of(self, source: bytes) -> str:
-        """The source with the change."""
+        """Return the source with the change."""
         return (source[: self.start] + self.after.encode() + source[self.end :]).decode()
 
 
@@ -161,7 +161,7 @@ def mutants(path: Path, name: str, order: random.Random) -> Iterator[Mutant]:
 
 
 def chosen(root: Path, each: int, seed: int, patterns: list[str]) -> list[Mutant]:
-    """At most ``each`` mutants of each file, the first of every file before the second of any."""
+    """Return at most ``each`` mutants of each file, the first of every file before the second of any."""
     drawn = []
     for path in sorted(path for folder in FOLDERS for path in (root / folder).glob("*.py")):
         name = str(path.relative_to(root))
@@ -171,7 +171,7 @@ def chosen(root: Path, each: int, seed: int, patterns: list[str]) -> list[Mutant
 
 
 def mode_of(file: str) -> str | None:
-    """The way in which the tests of a file of the package run; None for other files."""
+    """Return how the tests of a file of the package run; None for other files."""
     return FOLDERS.get(str(Path(file).parent))
 
 
@@ -293,7 +293,7 @@ def _pytest(root: Path, mode: str, arguments: list[str], plugin: Any, pipe: Any)
 
 
 def in_process(root: Path, mode: str, arguments: list[str], plugin: Any, seconds: float) -> Any:
-    """The result that `_pytest` sends; None if the process ends without it or runs too long."""
+    """Return the result that `_pytest` sends; None if the process ends without it or runs too long."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_pytest, args=(root, mode, arguments, plugin, sender))
@@ -321,7 +321,7 @@ def record(root: Path, mode: str, folder: Path) -> Tests:
 
 
 def tests_of(mutant: Mutant, tests: Tests) -> dict[str, float]:
-    """The tests that execute the function, one case of each before the second of any, within the budget."""
+    """Return the tests that execute the function, one case of each before the second of any, within the budget."""
     cases: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for test, (seconds, functions) in tests.items():
         if f"{mutant.file}:{mutant.function}" in functions:

@@ -28,13 +28,13 @@ LIMIT = 20.0
 
 
 def resident() -> float:
-    """MiB of memory that this process holds."""
+    """Return MiB of memory that this process holds."""
     gc.collect()
     return psutil.Process().memory_info().rss / MIB
 
 
 def soak(trainings: int, warm_up: int, kind: str, progress: Progress, libraries=LIBRARIES) -> list[float]:
-    """Resident MiB after the warm-up and after each tenth of the trainings."""
+    """Return the resident MiB after the warm-up and after each tenth of the trainings."""
     found = []
     turns = itertools.cycle(itertools.product(libraries, objectives() if kind == "ours" else [None]))
     data = [small_data(20, size, seed=size) for size in (5, 9, 12)]

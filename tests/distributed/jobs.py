@@ -39,7 +39,7 @@ class Die(xgb.callback.TrainingCallback):
 
 
 def share(X, y, qid, revenue):
-    """The rows of this worker: whole queries."""
+    """Return the rows of this worker: whole queries."""
     worker = ray.train.get_context()
     queries = np.array_split(np.unique(qid), worker.get_world_size())[worker.get_world_rank()]
     mine = np.isin(qid, queries)
@@ -47,12 +47,12 @@ def share(X, y, qid, revenue):
 
 
 def labels_for(objective, revenue):
-    """The labels of the objective's goals, in the rows of this worker."""
+    """Return the labels of the objective's goals, in the rows of this worker."""
     return {"labels": {"revenue": revenue} if objective.facts.goals else None}
 
 
 def in_xgboost(config):
-    """Goes on from the last checkpoint, of which there is one after ``every`` rounds."""
+    """Train from the last checkpoint, of which there is one after ``every`` rounds."""
     X, y, qid, revenue = share(*config["data"])
     objective = xgboost_objective(config["objective"], **labels_for(config["objective"], revenue))
     saved = ray.train.get_checkpoint()

@@ -26,14 +26,14 @@ TABLE = pd.DataFrame(X).add_prefix("f").assign(y=Y, qid=QID)
 
 @pytest.fixture(scope="module")
 def client():
-    """Two processes; one that dies is started again."""
+    """Start two processes; one that dies is started again."""
     options = {"threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
         yield client
 
 
 def dying(path):
-    """A callback, of both libraries, that ends the process of the first worker to come there."""
+    """Return a callback, of both libraries, that ends the process of the first worker to come there."""
 
     def once():
         try:

@@ -29,7 +29,7 @@ TWO = Mixture(["lambdamart:map", "lambdamart"], labels=[None, "revenue"], normal
 
 @pytest.fixture(scope="module")
 def jobs():
-    """A local cluster of two processors, and what its workers run."""
+    """Start a local cluster of two processors, and return what its workers run."""
     paths = [str(path) for path in (HERE, HERE.parent, HERE.parents[1])]
     env = {"PYTHONPATH": os.pathsep.join(paths), "OMP_WAIT_POLICY": "passive"}
     ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": env})
@@ -42,7 +42,7 @@ def jobs():
 
 
 def train(jobs, library, folder, failures=0, die=False, every=0, objective=ONE):
-    """The result of a training on two workers, and the file of its model."""
+    """Return the result of a training on two workers, and the file of its model."""
     trainer = ray.train.xgboost.XGBoostTrainer if library == "xgboost" else ray.train.lightgbm.LightGBMTrainer
     result = trainer(
         getattr(jobs, f"in_{library}"),
@@ -56,7 +56,7 @@ def train(jobs, library, folder, failures=0, die=False, every=0, objective=ONE):
 
 
 def alone(jobs, library, objective=ONE):
-    """The predictions of the model that one process trains."""
+    """Return the predictions of the model that one process trains."""
     X, y, qid, revenue = DATA
     labels = jobs.labels_for(objective, revenue)
     if library == "lightgbm":

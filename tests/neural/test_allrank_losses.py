@@ -29,13 +29,13 @@ def listnet(s, y):
 
 
 def listmle(s, y):
-    """In allRank the order of ties is random."""
+    """Compute ListMLE for labels without ties, whose order is random in allRank."""
     s = s[y.argsort(descending=True)]
     return (s.flip(0).logcumsumexp(0).flip(0) - s).sum()
 
 
 def gains(y, k=None):
-    """Gain of each document over the ideal DCG, and 1 / D of each rank."""
+    """Return gain of each document over the ideal DCG, and 1 / D of each rank."""
     discount = 1 / torch.log2(torch.arange(2, len(y) + 2, dtype=y.dtype))
     gain = 2**y - 1
     return gain / (gain.sort(descending=True)[0] * discount)[:k].sum().clamp(min=EPS), discount
@@ -47,7 +47,7 @@ def approxndcg(s, y):
 
 
 def neuralndcg(s, y):
-    """At 3 with temperature 0.7. The transposed form, which scales P too, has this value."""
+    """Compute NeuralNDCG at 3 with temperature 0.7. The transposed form, which scales P too, has this value."""
     n = len(s)
     ranks = torch.arange(1, n + 1)
     P = ((n + 1 - 2 * ranks)[:, None] * s - (s[:, None] - s).abs().sum(0)).div(0.7).softmax(1)
@@ -59,7 +59,7 @@ def neuralndcg(s, y):
 
 
 def pairwise(weight, log=LN2):
-    """allRank's sum over pairs of ranks d, e: the logarithm of a chance to the power of a weight."""
+    """Return allRank's sum over pairs of ranks d, e: the logarithm of a chance to the power of a weight."""
 
     def loss(s, y):
         s, order = s.sort(descending=True)
@@ -118,7 +118,7 @@ CASES = {  # our objective, theirs, our gradient over theirs
 
 
 def batch(labels):
-    """Padded scores and labels."""
+    """Return padded scores and labels."""
     y = torch.full((len(labels), 7), -1.0, dtype=torch.float64)
     for row, each in zip(y, labels, strict=True):
         row[: len(each)] = torch.tensor(each)

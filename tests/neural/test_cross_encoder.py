@@ -28,7 +28,7 @@ def model(tmp_path):
 
 
 def batch():
-    """Queries and documents of words: a document is relevant if it has a word of the query. The last have no order."""
+    """Return queries and documents of words: a relevant one has a word of the query. The last have no order."""
     rng = np.random.default_rng(0)
     queries = [" ".join(rng.choice(WORDS, 2, replace=False)) for _ in range(12)]
     documents = [[" ".join(rng.choice(WORDS, 3)) for _ in range(rng.integers(2, 7))] for _ in queries]

@@ -13,7 +13,7 @@ DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": s
 
 
 def monte_carlo(objective, scores, labels, noise, rounds):
-    """Mean and standard error of the gradient, with NumPy's own generator and the definition of the weights."""
+    """Return mean and standard error of the gradient, with NumPy's own generator and the definition of the weights."""
     draws = DISTRIBUTIONS[noise].rvs(size=(rounds, len(scores)), random_state=7)
     orders = np.argsort(-(scores + objective.noise_scale * draws), axis=1, kind="stable")
     orders, counts = np.unique(orders, axis=0, return_counts=True)
@@ -23,13 +23,13 @@ def monte_carlo(objective, scores, labels, noise, rounds):
 
 
 def over_all_rankings(objective, scores, labels):
-    """The expected gradient with Gumbel noise, whose rankings have the probabilities of Plackett and Luce."""
+    """Return the expected gradient with Gumbel noise, whose rankings have the probabilities of Plackett and Luce."""
     rankings, chances = exact_rankings(scores / objective.noise_scale, len(scores))
     return chances @ [gradient_of(objective, scores, labels, order) for order in rankings]
 
 
 def gradient_of(objective, scores, labels, order):
-    """The gradient of one draw."""
+    """Return the gradient of one draw."""
     n, weights = len(scores), objective.pair_weights(labels[order])
     gradient = np.zeros(n)
     for d, e in zip(*np.triu_indices(n, 1), strict=True):
@@ -42,7 +42,7 @@ def gradient_of(objective, scores, labels, order):
 
 
 def uniforms(key, n, draws):
-    """The uniform numbers of n documents, by draw and document."""
+    """Return the uniform numbers of n documents, by draw and document."""
     with np.errstate(over="ignore"):
         x = np.array([mix(key + GAMMA * np.uint64(i)) for i in range(n)], np.uint64)
     first, place = np.divmod((x >> np.uint64(32)) * np.uint64(draws), np.uint64(2**32))
@@ -57,7 +57,7 @@ def uniforms(key, n, draws):
 
 
 def by_definition(objective, scores, labels):
-    """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
+    """Return mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
     n, pairs, metric = len(scores), objective.pair_settings(), objective.weighing_metric
     key = np.uint64(stream(np.uint64(pairs.seed), np.uint64(0), np.uint64(0)))
     grad, hess, total = np.zeros(n), np.zeros(n), 0.0

@@ -10,7 +10,7 @@ from ltr_objectives.kernels.records import Rng
 
 
 def exact_rankings(scores, ranks):
-    """All rankings of the first ``ranks`` documents and their probabilities."""
+    """Return all rankings of the first ``ranks`` documents and their probabilities."""
     rankings, probabilities = [], []
     for y in itertools.permutations(range(len(scores)), ranks):
         p = 1.0
@@ -24,7 +24,7 @@ def exact_rankings(scores, ranks):
 
 
 def shares_of(ranking, s, wide):
-    """Numbers between 0 and 1 that draw ``ranking`` from the descending scores ``s``, if it is not too rare."""
+    """Return numbers between 0 and 1 that draw ``ranking`` from the scores ``s``, if it is not too rare."""
     shares, open_ = [], np.ones(len(s), bool)
     for i in ranking:
         top = int(open_.argmax())
@@ -39,7 +39,7 @@ def shares_of(ranking, s, wide):
 
 
 def enumerated(objective):
-    """PL-Rank of one list, with the mean over all rankings instead of drawn ones."""
+    """Return PL-Rank of one list, with the mean over all rankings instead of drawn ones."""
 
     class Enumerated(type(objective)):
         def _run(self, call, reward, scale, curvature):

@@ -158,7 +158,7 @@ def _(objective: ours.FairExposure, scores, labels):
 
 
 def _expected(objective, scores, gain):
-    """Gradient and Hessian of minus the expected sum of rank weight times ``gain``, over all rankings."""
+    """Return gradient and Hessian of minus the expected sum of rank weight times ``gain``, over all rankings."""
     theta, n = objective.theta(len(scores)), len(scores)
     grad, hess = np.zeros(n), np.zeros(n)
     for y, p in zip(*exact_rankings(scores, len(theta)), strict=True):

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 
 def exact_gradient(metric, z, labels, sigma):
-    """Gradient of ``E M(z + sigma eps)`` from the probability of every ranking; two or three documents."""
+    """Return gradient of ``E M(z + sigma eps)`` from the probability of every ranking; two or three documents."""
     n = len(z)
     out = np.zeros(n)
     for ranking in itertools.permutations(range(n)):
@@ -28,7 +28,7 @@ def exact_gradient(metric, z, labels, sigma):
 
 
 def exact_curvature(metric, z, labels, sigma):
-    """Second derivatives, by differences of fourth order."""
+    """Return second derivatives, by differences of fourth order."""
     step = 2e-3 * sigma
     out = np.zeros(len(z))
     for i in range(len(z)):
@@ -38,7 +38,7 @@ def exact_curvature(metric, z, labels, sigma):
 
 
 def conditional_estimates(metric, z, labels, sigma, eps):
-    """The estimates of one query by definition, rank by rank: first and second derivative, and the bounding sum."""
+    """Return the estimates of a query by definition, rank by rank: both derivatives, and the bounding sum."""
     n = len(z)
     slope, bend, size = np.zeros(n), np.zeros(n), np.zeros(n)
     if n < 2:

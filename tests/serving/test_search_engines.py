@@ -19,7 +19,7 @@ LEAF = {"nodeid", "depth", "leaf"}
 
 
 def table(X):
-    """The features as columns of a shop: numbers, whole numbers above 2^31 and bools."""
+    """Return the features as columns of a shop: numbers, whole numbers above 2^31 and bools."""
     columns = pandas.DataFrame(X, columns=[f"column {i}" for i in range(5)])
     sold = 2**33 + (np.nan_to_num(X[:, 1]) * 1e6).astype(np.int64)
     return columns.assign(**{"column 1": sold, "column 2": np.nan_to_num(X[:, 2]) > 1})
@@ -27,7 +27,7 @@ def table(X):
 
 @functools.cache
 def trained(*, missing=False, base_score=0.0, by=np.asarray, **params):
-    """Features that often equal a threshold, and a model of them."""
+    """Return features that often equal a threshold, and a model of them."""
     X, y, qid = ranking(0, levels=4)
     X[:, 0] = ranking(0)[0][:, 0]  # thresholds of all sizes
     X = X.astype(np.float32)
@@ -43,7 +43,7 @@ forms = pytest.mark.parametrize("by", [np.asarray, table], ids=["array", "table"
 
 
 def page(model):
-    """The names that the page's code defines for the model."""
+    """Return the names that the page's code defines for the model."""
     names = {"np": np, "names": NAMES, "by_xgboost": model}
     examples.run(examples.block("docs/serving.md", "def with_names"), names)
     for word in ("get_dump", "MultipleAdditiveTreesModel"):
@@ -52,7 +52,7 @@ def page(model):
 
 
 def opensearch(tree, row):
-    """As `NaiveAdditiveDecisionTree` of the Learning to Rank plugin evaluates what its parser reads."""
+    """Evaluate as `NaiveAdditiveDecisionTree` of the Learning to Rank plugin does what its parser reads."""
     while "leaf" not in tree:
         assert set(tree) == SPLIT
         assert tree["missing"] in (tree["yes"], tree["no"])
@@ -66,7 +66,7 @@ def opensearch(tree, row):
 
 
 def solr(tree, row, features):
-    """As `MultipleAdditiveTreesModel` of Solr evaluates a tree."""
+    """Evaluate a tree as `MultipleAdditiveTreesModel` of Solr does."""
     while "feature" in tree:
         bound = np.float32(tree["threshold"]) + np.float32(1e-6)
         tree = tree["left"] if row[features.index(tree["feature"])] <= bound else tree["right"]
@@ -90,7 +90,7 @@ def test_opensearch_gives_the_scores_of_xgboost(missing, base_score, by):
 
 
 def vespa(node, row, texts=None):
-    """As the ranking expression that Vespa's importers make of a node of either library; comparisons with NaN fail.
+    """Evaluate the expression that Vespa's importers make of a node of either library; comparisons with NaN fail.
 
     ``texts`` are LightGBM's categories by feature.
     """

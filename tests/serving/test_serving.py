@@ -32,7 +32,7 @@ OTHER[np.random.default_rng(2).random(OTHER.shape) < 0.1] = np.nan
 
 
 def features(missing):
-    """The features, a tenth of them missing if asked for."""
+    """Return the features, a tenth of them missing if asked for."""
     return np.where(missing & (np.random.default_rng(0).random(X.shape) < 0.1), np.float32(np.nan), X)
 
 
@@ -49,7 +49,7 @@ def by_lightgbm(missing=False, **params):
 
 @pytest.fixture(scope="module")
 def recipes():
-    """The functions of the page for ONNX, by name."""
+    """Return the functions of the page for ONNX, by name."""
     code = examples.block("docs/serving.md", "def with_objective").partition("for i, converted")[0]
     names = {"lgb": lgb, "np": np, "test": SimpleNamespace(X=OTHER)}
     examples.run(examples.block("docs/serving.md", "def with_names"), names)
@@ -67,14 +67,14 @@ REQUESTS = shop(1)[0].assign(brand=lambda X: X.brand.where(np.arange(len(X)) % 7
 
 
 def in_codes(X):
-    """A table as converted models read it."""
+    """Return a table as converted models read it."""
     coded = X.assign(**{c: X[c].cat.codes.where(X[c].notna()) for c in ("brand", "shelf")})
     return np.ascontiguousarray(coded.to_numpy(np.float32))
 
 
 @pytest.fixture(scope="module", params=["xgboost", "xgb.train", "lightgbm"])
 def of_a_table(request):
-    """A model of a table with missing categories, and its scores of the requests."""
+    """Return a model of a table with missing categories, and its scores of the requests."""
     train = TABLE.assign(brand=TABLE.brand.where(np.arange(len(TABLE)) % 5 > 0))
     if request.param == "xgb.train":
         data = xgb.DMatrix(train, LABELS, qid=IDS, enable_categorical=True)
