@@ -179,3 +179,195 @@ def test_the_picture_of_a_trade_off_is_that_of_its_page(monkeypatch):
     trainings = set(re.findall(r"^((?:may lose|weight) [\d.]+%?)", page.read_text(), re.M))
     assert len(trainings) > 6
     assert trainings < {text.get_text() for text in ax.texts}
+
+
+def page(name):
+    return re.sub(r"\s+", " ", (ROOT / name).read_text())
+
+
+def values(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def span(numbers, digits=0):
+    return f"{min(numbers):.{digits}f} to {max(numbers):.{digits}f}"
+
+
+def contains(text, *sentences):
+    for sentence in sentences:
+        assert sentence in text, sentence
+
+
+def test_numbers_of_the_picture_of_levels():
+    found = publish.pooled(RESULTS).assign(z=lambda t: t["difference"] / t["se"])
+    study, held = (1000 * of["difference"] for _, of in found.groupby("data", sort=False))
+    beyond = found[found["z"].abs() > 1.96]
+    assert (len(beyond), (beyond["z"] < 0).all()) == (2, True)
+    contains(page("docs/results.md"), f"between {study.min():+.1f} and {study.max():+.1f}, those of held-out queries "
+             f"between {held.min():+.1f} and {held.max():+.1f}; two intervals exclude 0")  # fmt: skip
+    [bags] = [r for r in values("bags_insuranceqa")["results"] if "bags" in r["model"] and r["metric"] == "ndcg@10"]
+    assert 0 < bags["difference"] < 2 * bags["se"]
+    for name in ("docs/results.md", "benchmarks/results/README.md"):
+        contains(page(name), f"{bags['difference']:.4f} more")
+
+
+def test_numbers_about_clicks():
+    cells = {(r[0], r[1]): [re.fullmatch(r"(\S+) \((\S+)\), \w+ (\S+)", cell).groups() for cell in r[2:]]
+             for r in publish.clicks(values("clicks"))[1:]}  # fmt: skip
+    late = {key: np.array(of[1][:2], float) for key, of in cells.items()}  # after 100 rounds: mean and error
+    lightgbm, xgboost = (("lightgbm", "its own"), ("xgboost", "its own"))
+    worlds = len({r["world"] for r in values("clicks")["results"]})
+    contains(page("README.md"), f"mean of [{worlds} simulated worlds]",
+             "{:.3f} (standard error {:.3f}) above LightGBM's own".format(*late[lightgbm] / 1000),
+             "{:.3f} ({:.3f}) above XGBoost's".format(*late[xgboost] / 1000),
+             "{:.3f} ({:.3f}) above no correction".format(*late["catboost", "none"] / 1000))  # fmt: skip
+    none = [of[0] for key, of in late.items() if key[1] == "none" or key == xgboost]
+    others = [of[0] for key, of in late.items() if "feature" in key[1] or key == lightgbm]
+    truth, error = late["lightgbm", "true propensities"]
+    assert abs(truth) < 1.96 * error
+    worst = [-int(of[1][2]) for key, of in cells.items() if key[1] == "none"]
+    contains(page("docs/results.md"), f"in the mean over {worlds} worlds",
+             f"{span(none)} thousandths over no correction and over XGBoost's own, {span(others)} over LightGBM's own",
+             f"and {truth:.0f}, with an interval around 0", f"no correction is better by {span(worst)}]")  # fmt: skip
+    clicks, likelihood = zip(*(map(int, r[1:]) for r in publish.clicks_criteria(values("clicks"))[1:]), strict=True)
+    contains(page("docs/position_bias.md"), f"it put {span(likelihood)}% of the pairs of models in the right order, "
+             f"NDCG@10 of clicks {span(clicks)}%")  # fmt: skip
+    gains = {key: [float(of[0]) / 1000 for of in cells[key]]
+             for key in (lightgbm, xgboost, ("catboost", "position as a feature"))}  # fmt: skip
+    worst = [-int(one[2]) / 1000 for key, of in cells.items() if key[1] == "none" for one in of]
+    contains(page("benchmarks/results/README.md"), f"by {span(gains.pop(lightgbm), 3)}, in XGBoost by "
+             f"{span(gains.pop(xgboost), 3)}, in CatBoost of the feature by {span(*gains.values(), 3)}",
+             f"no correction was better by {span(worst, 3)}")  # fmt: skip
+
+
+def test_numbers_about_bounds():
+    method, goals, readme = map(page, ("benchmarks/results/README.md", "docs/several_goals.md", "README.md"))
+    found = pd.read_csv(RESULTS / "bounds" / "verdicts.csv")
+    kept = found[["kept_vali", "kept_test", "on_front"]]
+    for loss, of in found.groupby("loss"):
+        counts = of[kept.columns].sum()
+        means = (100 * of[["test_first", "test_second", "front"]].mean()).map("{:+.1f}%".format)
+        contains(method, " | ".join([f"| -{100 * loss:g}%", str(len(of)), *map(str, counts), *means]) + " |")
+    on_vali, on_test, on_front = kept.sum()
+    tight = kept["on_front"][found["loss"] == 0.005]
+    contains(goals, f"[In {len(found)} trainings]", f"on validation in {on_vali} and on test, by two standard errors, "
+             f"in {on_test}", f"in {on_front}. With bounds of 0.5%, weights were often better: on the front were "
+             f"{tight.sum()} of {len(tight)}")  # fmt: skip
+    kinds = {"many": "generated, many paid", "one": "generated, one paid", "ml-100k": "ml-100k, folds 1 to 3",
+             "ml-small": "ml-small-2018, folds 1, 2", "ml-1m": "MovieLens-1M, fold 1"}  # fmt: skip
+    for start, name in kinds.items():
+        of = found[found["data"].str.startswith(start)]
+        shares = (100 * of[["test_second", "front"]].mean()).map("{:+.1f}%".format)
+        seconds = of[["seconds", "seconds_front"]].mean().map("{:.1f}".format)
+        counts = of[["kept_test", "on_front"]].sum()
+        contains(method, " | ".join([f"| {name}", str(len(of)), *map(str, counts), *shares, *seconds]) + " |")
+    lightgbm = found[found["library"] == "lightgbm"]
+    one = lightgbm[lightgbm["data"].str.startswith(("many", "one")) & (lightgbm["loss"] == 0.01)]
+    (label, bound), (of_one, with_bound) = (100 * of[["label", "test_second"]].mean() for of in (lightgbm, one))
+    contains(method, f"one label had {label:.1f}% more of the second goal in the mean where LightGBM with bounds had "
+             f"{bound:.1f}% more", f"it was {of_one:.1f}% where the bound had {with_bound:.1f}%")  # fmt: skip
+    assert len(one) == 6
+    contains(readme, f"LightGBM with this bound had {with_bound:.1f}% more, and its own `lambdarank` on one label that "
+             f"mixes both goals {of_one:.1f}%")  # fmt: skip
+    low = re.search(r"^may lose 1% +\S+ +(\S+)", (ROOT / "docs" / "several_goals.md").read_text(), re.MULTILINE)[1]
+    contains(goals, f"here {100 * float(low):.1f}%, is what it may cost")
+
+
+def test_numbers_about_speed():
+    speed, readme = page("docs/speed.md"), page("README.md")
+    training = values("training")
+    seconds = {(r["library"], r["objective"]): np.array(r["seconds"]) for r in training["results"]}
+    contains(readme, f"with {training['trees']} trees on {training['rows']:,} documents")
+    contains(speed, f"of {training['trees']} trees on generated data of {training['rows']:,} rows")
+    for library, native, factor in (("catboost", "YetiRank", 1 / 3), ("xgboost", "rank:ndcg", 3 / 4),
+                                    ("lightgbm", "lambdarank", 1)):  # fmt: skip
+        ratio = np.median(seconds[library, "yetiloss:ndcg"] / seconds[library, native])
+        assert ratio == pytest.approx(factor, abs=0.05)
+    lines = {(r[0], r[1]): r for r in publish.training(training)[1:]}
+    adds = [float(lines["xgboost", name][-1]) for name in
+            ("lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg@10;permutations=3")]  # fmt: skip
+    contains(speed, "LambdaMART adds {:.0f} ms to a tree of {} ms".format(adds[0], lines["xgboost", "lambdamart"][-3]),
+             "YetiLoss for NDCG@10 {:.0f} ms, with `permutations=3` {:.0f} ms".format(*adds[1:]))  # fmt: skip
+    ratios = {r[0]: float(r[-1].split()[0]) for r in publish.evaluation(values("evaluation"))[1:]}
+    assert (ratios["xgboost"], ratios["lightgbm"]) == pytest.approx((0.5, 1), abs=0.1)
+    contains(speed, f"half as long as in XGBoost, {ratios['catboost']:.1f} times as long as in CatBoost and as long as")
+    spinning = [np.median(r["seconds"]) / np.median(seconds["lightgbm", r["objective"]])
+                for r in values("training_spinning")["results"] if r["library"] == "lightgbm"]  # fmt: skip
+    contains(speed, f"LightGBM's took {span(spinning, 1)} times as long")
+    first = np.median([r["warm"] for r in values("startup")["results"]])
+    contains(speed, f"its first gradient then take {first:.1f} s together")
+    sampled = pd.DataFrame(values("subsample")["results"])
+    half, tenth = (sampled[sampled["share"] == share] for share in (0.5, 0.1))
+    assert half["ratio"].min() > 0.8
+    contains(speed, f"cost up to {-half['difference'].min():.3f} of NDCG@10. A tenth cost "
+             f"{span(-tenth['difference'], 3)}")  # fmt: skip
+    scaling = values("scaling")
+    long = pd.DataFrame(scaling["long"]).set_index(["objective", "rows"])["seconds"]
+    few = [name for name in long.index.unique("objective") if "partners=10" in name]
+    ms = [[1000 * long[name, rows] for name in few] for rows in (100_000, 1_000_000)]
+    contains(speed, f"then takes {span(ms[0])} ms, and one of a million {round(min(ms[1]), -1):.0f} to "
+             f"{round(max(ms[1]), -1):.0f} ms")  # fmt: skip
+    pairs = [name.partition(":partners")[0].partition(";")[0] for name in few]
+    contains(speed, f"all pairs of 100,000 documents take {min(long[n, 100_000] for n in pairs):.0f} to "
+             f"{round(max(long[n, 100_000] for n in pairs), -1):.0f} s")  # fmt: skip
+    rows = pd.DataFrame(scaling["results"])
+    assert (rows["linear"] <= 1).all()
+    gain = span(rows["one_thread"] / rows["seconds"], 1)
+    contains(speed, f"a second thread made gradients {gain} times as fast")
+    rank = {r["training"]: r["spearman"] for r in values("panel")["results"]}
+    best = rank["LightGBM regression"]
+    for native in ("LightGBM lambdarank", "XGBoost rank:pairwise"):
+        assert rank[native] / best == pytest.approx(1 / 3, abs=0.03)
+    assert rank["LightGBM ranknet:partners=10"] == pytest.approx(best, rel=0.02)
+
+
+def test_numbers_about_hessians_and_draws():
+    hessian, method = page("docs/hessian.md"), page("benchmarks/results/README.md")
+    mean = {name: float(value) for name, value in re.findall(r"(\S+) +(\d\.\d{4}) a row", hessian)}
+    lambdamart, yetiloss = 1 / mean["lambdamart"], 1 / mean["yetiloss:map"]
+    contains(hessian, f"For LambdaMART that is {lambdamart:.0f} rows of these data, for YetiLoss {yetiloss:.0f},",
+             f"has the weight of {3 * yetiloss:.0f} documents")  # fmt: skip
+    table = pd.read_csv(RESULTS / "draws" / "against.csv")
+    table["draws"] = table["objective"].str.rpartition("=")[2].astype(int)
+    means = 1000 * table.groupby(["part", "draws"])["difference"].mean()
+    behind = table[(table["p"] < 0.05) & (table["difference"] < 0)].groupby(["part", "draws"]).size()
+    for draws in table["draws"].unique():
+        for part in ("200 trees", "30 trees"):
+            cells = re.search(rf"^\| {draws} \|(.+)\|$", (RESULTS / "README.md").read_text(), re.M)[1].split("|")
+            shown, names = cells[:2] if part == "200 trees" else cells[2:]
+            assert float(shown) == pytest.approx(means[part, draws], abs=0.05)
+            assert ("none" in names) == ((part, draws) not in behind)
+    contains(method, f"{behind['30 trees', 1]} of 15: NDCG@10 and P@5 in XGBoost and LightGBM, ERR in all")
+    three = table[(table["draws"] == 3) & (table["part"] == "200 trees") & (table["library"] == "catboost")]
+    three = three.set_index("metric")["difference"]
+    assert [f"{-three[m]:.3f}" for m in ("ndcg@10", "map")] == ["0.003"] * 2
+    lost = [-means["30 trees", n] / 1000 for n in (3, 1)]
+    contains(hessian, "three had 0.003 less NDCG@10 and MAP in CatBoost",
+             "three had {:.3f} less, and one {:.3f}".format(*lost))  # fmt: skip
+    samples = pd.read_csv(RESULTS / "samples" / "against.csv")
+    for (part, library), of in samples.groupby(["part", "library"]):
+        cells = (f"{1000 * r.difference:+.1f} ({1000 * r.se:.1f})".replace("-0.0", "0.0").replace("+0.0", "0.0")
+                 + (" ▲" if r.difference > 0 else " ▼") * (r.p < 0.05) for r in of.itertuples())  # fmt: skip
+        contains(method, f"| {part.split()[0]} | {publish.TITLES[library]} | {' | '.join(cells)} |")
+
+
+def test_numbers_about_retraining():
+    retrain = page("docs/retrain.md")
+    table = pd.DataFrame(values("retrain")["results"])
+    cells = table.set_index(["drift", "way", "library"])
+    scratch, last, on, moved, slow, first = cells.index.unique("way")[[0, 1, 2, 4, 3, 5]]
+    lost = -cells["difference"].xs(first, level="way").groupby("drift").mean()
+    contains(retrain, f"loses {lost['slow']:.2f} NDCG@10 over ten weeks of slow drift, and {lost['fast']:.2f} of fast")
+    metric, seconds = cells["metric"].unstack("way"), cells["seconds"].unstack("way")
+    assert (metric[last] > metric[scratch]).all()
+    fast = metric.loc["fast"], seconds.loc["fast"]
+    for library in ("xgboost", "lightgbm"):
+        assert (fast[0].loc[library, [on, moved]] > fast[0].loc[library, last]).all()
+    ratios = fast[1].loc[["xgboost", "lightgbm"], [on, moved]].div(fast[1][last], axis=0).stack().dropna()
+    contains(retrain, f"in {span(ratios, 1)} times the time")
+    assert fast[0].loc["catboost"].idxmax() == last
+    assert (metric.loc["slow", last] > metric.loc["slow", on]).all()
+    assert metric.loc["slow"].drop("xgboost").idxmax(axis=1).tolist() == [last] * 2
+    assert abs(metric.loc[("slow", "xgboost"), moved] - metric.loc[("slow", "xgboost"), last]) < 0.002
+    catboost = metric.xs("catboost", level="library")
+    assert (catboost.drop(columns=[slow, first]).min(axis=1) > catboost[slow]).all()
