@@ -141,12 +141,6 @@ def money(document: Document) -> Lines:
     return lines + [[*key, *("; ".join(by[library]) for library in libraries)] for key, by in found.items()]
 
 
-def short_money(document: Document) -> Lines:
-    """Tabulate the money of objectives that read realised orders, without intervals."""
-    lines = [line for line in money(document) if line[1] in ("labels", "realised")]
-    return [[orders, trained, *(cell.partition(" (")[0] for cell in cells)] for orders, _, trained, *cells in lines]
-
-
 def retrain(document: Document) -> Lines:
     """Tabulate the metric of each way to renew a model, its difference from the first way, and seconds a week."""
     found: dict[tuple[str, str], dict[str, str]] = {}
@@ -252,7 +246,7 @@ def _few(seconds: float) -> str:
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "evaluation": evaluation,
     "scaling": scaling, "scaling/long": long_lists, "startup": startup, "one_list": one_list, "money": money,
-    "money/short": short_money, "retrain": retrain, "latency": latency, "variance": variance,
+    "retrain": retrain, "latency": latency, "variance": variance,
     "clicks": clicks, "clicks/worlds": clicks_by_world, "clicks/criteria": clicks_criteria,
 }  # fmt: skip
 
