@@ -378,3 +378,39 @@ def test_numbers_about_retraining():
     assert abs(metric.loc[("slow", "xgboost"), moved] - metric.loc[("slow", "xgboost"), last]) < 0.002
     catboost = metric.xs("catboost", level="library")
     assert (catboost.drop(columns=[slow, first]).min(axis=1) > catboost[slow]).all()
+
+
+def test_numbers_of_other_pages():
+    bags = pd.DataFrame(values("bags")["results"])
+    pooled = bags[bags["data"] == POOLED].set_index(["arm", "library"])
+    of_all, single = (pooled.loc[arm] for arm in ("bags of train and vali", "one model of train and vali"))
+    assert 1.9 < (of_all["difference"] / of_all["se"]).min() < (of_all["difference"] / of_all["se"]).max() < 5
+    contains(page("docs/estimators.md"), f"On {pooled['queries'].max():,} queries eight bags",
+             f"by {span(of_all['difference'], 3)} NDCG@10, two to five standard errors; one model of all these queries "
+             f"gains {span(single['difference'], 3)}")  # fmt: skip
+    mixture = pd.DataFrame(values("calibration")["results"]).query("objective == 'mixture'").set_index("library")
+    ndcg = mixture["ndcg_difference"]
+    assert abs(ndcg["lightgbm"]) < mixture["ndcg_se"]["lightgbm"]
+    contains(page("docs/weights.md"), f"had {span(-mixture['log_loss_difference'], 3)} less log loss",
+             f"{ndcg['xgboost']:.3f} higher in XGBoost and {-ndcg['catboost']:.3f} lower in CatBoost")  # fmt: skip
+    large = values("large")
+    grown = {(r["library"], r["objective"]): r["training"] - r["before"] for r in large["results"]}
+    for library, plain in (("xgboost", "reg:squarederror"), ("lightgbm", "regression")):
+        more = (grown[library, "yetiloss"] - grown[library, plain]) / large["rows"]
+        assert more == pytest.approx(55, abs=4), "docs/large_data.md"
+    lists = pd.DataFrame(values("one_list")["results"]).set_index(["seed", "objective"])["map"].unstack()
+    ahead = lists["lambdamart:map;partners=10"] - lists["binary"]
+    contains(page("docs/troubleshooting.md"), "by {:.3f} and {:.3f}, and it took longer".format(*ahead))
+    ms = {(r["library"], r["way"]): r["ms"] for r in values("latency")["results"]}
+    most = max(ms[name, "estimator, frame"] / ms[name, "library, array"] for name in ("xgboost", "lightgbm"))
+    assert most == pytest.approx(60, abs=5), "docs/serving.md"
+    lost = []
+    for name in ("more_search", "more_movielens"):
+        table = pd.read_csv(RESULTS / name / "summary.csv").query("data == @POOLED and metric == 'ndcg@10'")
+        mean = table.groupby("objective")["mean"].mean()
+        lost.append(f"{mean['yetiloss:ndcg'] - mean['yetiloss:ndcg;neighbors=1']:.3f}")
+    contains(page("docs/choose_objective.md"), "{} on search and {} on MovieLens".format(*lost))
+    own = pd.read_csv(RESULTS / "own" / "against.csv")
+    assert (own["difference"].abs() < 2 * own["se"]).all()
+    three = 1 / np.log2(np.arange(2, 5))  # discounts
+    contains(page("docs/recommend.md"), f"divided by {three.sum():.3f}")
