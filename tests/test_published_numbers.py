@@ -414,3 +414,89 @@ def test_numbers_of_other_pages():
     assert (own["difference"].abs() < 2 * own["se"]).all()
     three = 1 / np.log2(np.arange(2, 5))  # discounts
     contains(page("docs/recommend.md"), f"divided by {three.sum():.3f}")
+
+
+def test_numbers_of_the_first_study():
+    method, paper = page("benchmarks/results/README.md"), page("paper/paper.md")
+    real, held = (lead(name).reset_index() for name in ("real", "held_out"))
+    pooled = real[real["data"] == POOLED]
+    z, each, chosen = (pooled[a] / pooled[b] for a, b in
+                       (("difference", "se"), ("by_set", "by_set_se"), ("on_vali", "on_vali_se")))  # fmt: skip
+    significant = pooled[pooled["p"] < 0.05]
+    ahead = pooled["difference"][z > 2]
+    assert ((z > 2).sum(), (z < -2).sum(), (z > 0).sum(), (each > 0).sum(), (each > 2).sum()) == (4, 0, 13, 11, 4)
+    assert (f"{span(ahead, 3)}", (chosen > 2).sum()) == ("0.001 to 0.004", 8)
+    assert significant[["metric", "library"]].to_numpy().tolist() == [
+        ["ndcg@10", "xgboost"], ["ndcg@10", "lightgbm"], ["precision@5", "xgboost"]]  # fmt: skip
+    contains(method, f"Of these {pooled['queries'].max():,} queries", f"The {held['queries'].max():,} of folds 2 to 4")
+    z = held["difference"] / held["se"]
+    assert ((z > 2).sum(), held[z < -2][["metric", "library"]].to_numpy().tolist()) == (3, [["map", "catboost"]])
+    assert (held["p"] > 0.05).all()
+    contains(method, f"MAP in CatBoost is behind, by {-held['difference'][z < -2].iloc[0]:.4f}")
+    contains(paper, f"on {pooled['queries'].max():,} queries, had four of 15 ahead; on its {held['queries'].max():,} "
+             "held-out queries three were ahead and one was behind")  # fmt: skip
+    defaults = pooled.groupby("library")["native_at_defaults"].mean()
+    contains(method, f"in {defaults['catboost']:.0%} of the folds")
+    table = pd.read_csv(RESULTS / "real" / "objectives.csv").set_index(["data", "metric", "objective"]).sort_index()
+    films = table.loc["MovieLens"].xs("yetiloss:{metric}", level="objective")
+    three = films.loc[["map", "mrr", "precision@5"], ["difference", "se"]].to_numpy().ravel()
+    contains(method, "by {:.4f} (standard error {:.4f}), {:.4f} ({:.4f}) and {:.4f} ({:.4f})".format(*three))
+    search = table.loc["search", "difference"]
+    gaps = [search[m, "yetiloss:ndcg" if m == "ndcg@10" else "yetiloss"] - search[m, "yetiloss:gap"]
+            for m in ("ndcg@10", "err")]  # fmt: skip
+    contains(method, "by {:.3f} and {:.3f}.".format(*gaps))
+
+
+def test_numbers_of_the_choice_of_names():
+    method = page("benchmarks/results/README.md")
+    table = pd.read_csv(RESULTS / "untuned" / "objectives.csv")
+    of = table[table["data"] != POOLED].pivot(index=["metric", "data"], columns="objective", values="difference")
+    loss = -of.sub(of.max(axis=1), axis=0)
+    ndcg = loss.loc["ndcg@10"]
+    normalised, plain, cut = ("yetiloss:ndcg", "yetiloss:ndcg;lambda_norm=False", "yetiloss")
+    worst = ndcg[[normalised, plain, cut]].max()
+    contains(method, "the normalised loss is {:.4f} below the best candidate, the unnormalised one {:.4f}, and the one "
+             "with a cutoff {:.4f}".format(*worst))  # fmt: skip
+    pooled = table[(table["data"] == POOLED) & (table["metric"] == "ndcg@10")].set_index("objective")
+    means = pooled["difference"][[normalised, plain, cut]]
+    contains(method, f"lie within {np.ptp(means):.4f} NDCG@10 of each other (standard error "
+             f"{pooled['se'][normalised]:.4f}")  # fmt: skip
+    contains(method, f"`gap` loses {ndcg['yetiloss:gap']['MovieLens'] - ndcg[normalised]['MovieLens']:.3f} of NDCG@10")
+    loss.loc[(slice(None), "LETOR"), :] /= 2
+    regret = loss[[normalised, plain, cut]].groupby("metric").max()
+    assert (regret[normalised] - regret.min(axis=1) < 0.001).all()
+    assert (regret[normalised] > regret.min(axis=1)).all()
+    draws = pd.read_csv(RESULTS / "draws_insuranceqa" / "against.csv").query("metric == 'ndcg@10'")
+    sampled = draws[draws["objective"].str.contains("stochasticrank")]["difference"]
+    assert [f"{-x:.2f}" for x in sampled] == ["0.02"] * 2
+    assert (draws["p"][draws["objective"].str.contains("yetiloss")] > 0.05).all()
+    samples = values("catboost_samples")
+    found = pd.DataFrame(samples["results"]).query("metric == 'ndcg@10'").set_index("data")
+    new, whole, most = (f"{found['difference'][n]:.4f} ({found['se'][n]:.4f})" for n in
+                        ("the first four", "all nine", "NFCorpus"))  # fmt: skip
+    contains(method, f"higher by {new} on the four new sets and by {whole} on all nine, of which NFCorpus gained most, "
+             f"{most}")  # fmt: skip
+    five = {r["data"]: r["ndcg@10"] for r in samples["five_objectives"]["results"]}
+    films, shop = five["ml-100k, ml-small-2018"], five["Home Depot (half)"]
+    contains(method, f"lower by {-films[0] / 1000:.4f} ({films[1] / 1000:.4f}) on MovieLens, higher by "
+             f"{shop[0] / 1000:.4f} ({shop[1] / 1000:.4f}) on Home Depot")  # fmt: skip
+    labels = lead("fractional").loc["real data"]
+    ndcg, dcg = "ndcg(gain_type=linear)@10", "dcg(gain_type=linear)"
+    texts = [with_error(*labels.loc[(m, library), ["difference", "se"]])[1]
+             for library in ("xgboost", "catboost") for m in (ndcg, dcg)]  # fmt: skip
+    contains(method, "{} less NDCG and {} less DCG than the metric itself, and the better of CatBoost's own objectives "
+             "{} and {} more".format(*texts))  # fmt: skip
+
+
+def test_numbers_of_the_paper_about_time():
+    seconds = {(r["library"], r["objective"]): np.array(r["seconds"]) for r in values("training")["results"]}
+    natives = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": NATIVE["catboost"][1]}
+    xgboost, lightgbm, catboost = (
+        [np.median(seconds[library, f"yetiloss:{m}"] / seconds[library, name]) for m in ("ndcg@10", "ndcg", "gap")]
+        for library, name in natives.items()
+    )
+    contains(
+        page("paper/paper.md"),
+        f"takes {span(xgboost, 1)} times as long as with the library's own ranking "
+        f"objective in XGBoost, {span(lightgbm, 1)} times in LightGBM, and {np.median(catboost):.1f} times",
+    )
