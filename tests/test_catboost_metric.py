@@ -111,13 +111,12 @@ def test_other_pools_than_those_given():
 
 def test_the_page_s_change_of_a_metric_is_that_of_catboost():
     (X, y, group), _ = data_of("any", queries=30)
-    table = pd.DataFrame(X).add_prefix("f").assign(colour="red")
-    part = SimpleNamespace(y=y, group=group, qid=np.repeat(np.arange(len(group)), group))
+    part = SimpleNamespace(X=X, y=y, group=group, qid=np.repeat(np.arange(len(group)), group))
     code = examples.block("docs/from_catboost.md", "ShapValues").replace('"map"', '"ndcg"')
-    pool = Pool(table, y, group_id=part.qid, cat_features=["colour"])
+    pool = Pool(X, y, group_id=part.qid)
     params = {"loss_function": "YetiRank:mode=NDCG", "iterations": 5, "verbose": 0, "allow_writing_files": False}
     model = CatBoost({**params, "thread_count": 1}).fit(pool)
-    names = {"Pool": Pool, "table": lambda _: table, "test": part, "ranker": model}
+    names = {"Pool": Pool, "test": part, "ranker": model}
     examples.run(code.replace("test.group)", "test.group, convention='catboost')"), names)
     expected = model.get_feature_importance(pool, type="LossFunctionChange")
     np.testing.assert_allclose(names["change"], expected, atol=1e-12)
