@@ -292,7 +292,9 @@ def block(name: str, results: Path) -> str:
         document = json.loads((results / f"{folder}.json").read_text())
         body = pipe_table(TABLES[name](document))
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
-    return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"
+    kept = "studies" not in document or "=benchmarks/results/" in document["command"]  # values by query
+    after = "" if kept else ", after the trainings of its `study.json`"
+    return f"\n{body}\n\n`{document['command']}`{after}; {versions}.\n\n"
 
 
 def equivalence(table: pd.DataFrame) -> Lines:

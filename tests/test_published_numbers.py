@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import benchmark
+from loading import read_toml
 from scipy import stats
 
 from benchmarks import equivalence, publish
@@ -488,15 +489,14 @@ def test_numbers_of_the_choice_of_names():
              "{} and {} more".format(*texts))  # fmt: skip
 
 
-def test_numbers_of_the_paper_about_time():
+def test_other_numbers_of_the_paper():
     seconds = {(r["library"], r["objective"]): np.array(r["seconds"]) for r in values("training")["results"]}
     natives = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": NATIVE["catboost"][1]}
     xgboost, lightgbm, catboost = (
         [np.median(seconds[library, f"yetiloss:{m}"] / seconds[library, name]) for m in ("ndcg@10", "ndcg", "gap")]
         for library, name in natives.items()
     )
-    contains(
-        page("paper/paper.md"),
-        f"takes {span(xgboost, 1)} times as long as with the library's own ranking "
-        f"objective in XGBoost, {span(lightgbm, 1)} times in LightGBM, and {np.median(catboost):.1f} times",
-    )
+    calls = sum(map(len, read_toml(ROOT / "tests" / "refusals.toml").values()))
+    contains(page("paper/paper.md"), f"a list of about {round(calls, -2)} such calls",
+             f"takes {span(xgboost, 1)} times as long as with the library's own ranking objective in XGBoost, "
+             f"{span(lightgbm, 1)} times in LightGBM, and {np.median(catboost):.1f} times")  # fmt: skip
