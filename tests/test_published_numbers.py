@@ -227,7 +227,7 @@ def test_numbers_about_clicks():
     late = {key: np.array(of[1][:2], float) for key, of in cells.items()}  # after 100 rounds: mean and error
     lightgbm, xgboost = (("lightgbm", "its own"), ("xgboost", "its own"))
     worlds = len({r["world"] for r in values("clicks")["results"]})
-    contains(page("README.md"), f"mean of [{worlds} simulated worlds]",
+    contains(page("README.md"), f"{worlds} simulated worlds",
              "{:.3f} (standard error {:.3f}) above LightGBM's own".format(*late[lightgbm] / 1000),
              "{:.3f} ({:.3f}) above XGBoost's".format(*late[xgboost] / 1000),
              "{:.3f} ({:.3f}) above no correction".format(*late["catboost", "none"] / 1000))  # fmt: skip
@@ -236,12 +236,10 @@ def test_numbers_about_clicks():
     truth, error = late["lightgbm", "true propensities"]
     assert abs(truth) < 1.96 * error
     worst = [-int(of[1][2]) for key, of in cells.items() if key[1] == "none"]
-    contains(page("docs/results.md"), f"in the mean over {worlds} worlds",
-             f"{span(none)} thousandths over no correction and over XGBoost's own, {span(others)} over LightGBM's own",
-             f"and {truth:.0f}, with an interval around 0", f"no correction is better by {span(worst)}]")  # fmt: skip
+    contains(page("docs/results.md"), f"{worlds} worlds", f"{span(none)} thousandths", f"{span(others)} over",
+             f"{truth:.0f}, with an interval around 0", f"better by {span(worst)}]")  # fmt: skip
     clicks, likelihood = zip(*(map(int, r[1:]) for r in publish.clicks_criteria(values("clicks"))[1:]), strict=True)
-    contains(page("docs/position_bias.md"), f"it put {span(likelihood)}% of the pairs of models in the right order, "
-             f"NDCG@10 of clicks {span(clicks)}%")  # fmt: skip
+    contains(page("docs/position_bias.md"), f"{span(likelihood)}%", f"{span(clicks)}%")
     gains = {key: [float(of[0]) / 1000 for of in cells[key]]
              for key in (lightgbm, xgboost, ("catboost", "position as a feature"))}  # fmt: skip
     worst = [-int(one[2]) / 1000 for key, of in cells.items() if key[1] == "none" for one in of]
@@ -259,8 +257,7 @@ def test_numbers_about_bounds():
         means = (100 * of[["test_first", "test_second", "front"]].mean()).map("{:+.1f}%".format)
         contains(method, " | ".join([f"| -{100 * loss:g}%", str(len(of)), *map(str, counts), *means]) + " |")
     on_vali, on_test, on_front = kept.sum()
-    contains(goals, f"of {len(found)} trainings]", f"{on_vali} kept it on validation, and {on_test} on test",
-             f"In {on_front} the other goal was on the front")  # fmt: skip
+    contains(goals, f"{len(found)} trainings", f" {on_vali} ", f" {on_test} ", f" {on_front} ")
     kinds = {"many": "generated, many paid", "one": "generated, one paid", "ml-100k": "ml-100k, folds 1 to 3",
              "ml-small": "ml-small-2018, folds 1, 2", "ml-1m": "MovieLens-1M, fold 1"}  # fmt: skip
     for start, name in kinds.items():
@@ -285,8 +282,8 @@ def test_numbers_about_speed():
     speed, readme = page("docs/speed.md"), page("README.md")
     training = values("training")
     seconds = {(r["library"], r["objective"]): np.array(r["seconds"]) for r in training["results"]}
-    contains(readme, f"with {training['trees']} trees on {training['rows']:,} documents")
-    contains(speed, f"of {training['trees']} trees on generated data of {training['rows']:,} rows")
+    contains(readme, f"{training['trees']} trees on {training['rows']:,} documents")
+    contains(speed, f"{training['trees']} trees", f"{training['rows']:,} rows")
     for library, native, factor in (("catboost", "YetiRank", 1 / 3), ("xgboost", "rank:ndcg", 3 / 4),
                                     ("lightgbm", "lambdarank", 1)):  # fmt: skip
         ratio = np.median(seconds[library, "yetiloss:ndcg"] / seconds[library, native])
@@ -294,34 +291,32 @@ def test_numbers_about_speed():
     lines = {(r[0], r[1]): r for r in publish.training(training)[1:]}
     adds = [float(lines["xgboost", name][-1]) for name in
             ("lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg@10;permutations=3")]  # fmt: skip
-    contains(speed, "LambdaMART adds {:.0f} ms to a tree of {} ms".format(adds[0], lines["xgboost", "lambdamart"][-3]),
-             "YetiLoss for NDCG@10 {:.0f} ms, with `permutations=3` {:.0f} ms".format(*adds[1:]))  # fmt: skip
+    contains(speed, "{:.0f} ms to a tree of {} ms".format(adds[0], lines["xgboost", "lambdamart"][-3]),
+             "{:.0f} ms, with `permutations=3` {:.0f} ms".format(*adds[1:]))  # fmt: skip
     ratios = {r[0]: float(r[-1].split()[0]) for r in publish.evaluation(values("evaluation"))[1:]}
     assert (ratios["xgboost"], ratios["lightgbm"]) == pytest.approx((0.5, 1), abs=0.1)
-    contains(speed, f"half as long as in XGBoost, {ratios['catboost']:.1f} times as long as in CatBoost and as long as")
+    contains(speed, f"{ratios['catboost']:.1f} times as long as in CatBoost")
     spinning = [np.median(r["seconds"]) / np.median(seconds["lightgbm", r["objective"]])
                 for r in values("training_spinning")["results"] if r["library"] == "lightgbm"]  # fmt: skip
-    contains(speed, f"LightGBM's took {span(spinning, 1)} times as long")
+    contains(speed, f"{span(spinning, 1)} times as long")
     first = np.median([r["warm"] for r in values("startup")["results"]])
-    contains(speed, f"its first gradient then take {first:.1f} s together")
+    contains(speed, f"{first:.1f} s together")
     sampled = pd.DataFrame(values("subsample")["results"])
     half, tenth = (sampled[sampled["share"] == share] for share in (0.5, 0.1))
     assert half["ratio"].min() > 0.8
-    contains(speed, f"cost up to {-half['difference'].min():.3f} of NDCG@10. A tenth cost "
-             f"{span(-tenth['difference'], 3)}")  # fmt: skip
+    contains(speed, f"up to {-half['difference'].min():.3f} of NDCG@10", span(-tenth["difference"], 3))
     scaling = values("scaling")
     long = pd.DataFrame(scaling["long"]).set_index(["objective", "rows"])["seconds"]
     few = [name for name in long.index.unique("objective") if "partners=10" in name]
     ms = [[1000 * long[name, rows] for name in few] for rows in (100_000, 1_000_000)]
-    contains(speed, f"then takes {span(ms[0])} ms, and one of a million {round(min(ms[1]), -1):.0f} to "
-             f"{round(max(ms[1]), -1):.0f} ms")  # fmt: skip
+    contains(speed, f"{span(ms[0])} ms", f"{round(min(ms[1]), -1):.0f} to {round(max(ms[1]), -1):.0f} ms")
     pairs = [name.partition(":partners")[0].partition(";")[0] for name in few]
-    contains(speed, f"all pairs of 100,000 documents take {min(long[n, 100_000] for n in pairs):.0f} to "
-             f"{round(max(long[n, 100_000] for n in pairs), -1):.0f} s")  # fmt: skip
+    every = [long[name, 100_000] for name in pairs]
+    contains(speed, f"{min(every):.0f} to {round(max(every), -1):.0f} s")
     rows = pd.DataFrame(scaling["results"])
     assert (rows["linear"] <= 1).all()
     gain = span(rows["one_thread"] / rows["seconds"], 1)
-    contains(speed, f"a second thread made gradients {gain} times as fast")
+    contains(speed, f"{gain} times as fast")
     rank = {r["training"]: r["spearman"] for r in values("panel")["results"]}
     best = rank["LightGBM regression"]
     for native in ("LightGBM lambdarank", "XGBoost rank:pairwise"):
@@ -333,8 +328,8 @@ def test_numbers_about_hessians_and_draws():
     hessian, method = page("docs/hessian.md"), page("benchmarks/results/README.md")
     mean = {name: float(value) for name, value in re.findall(r"(\S+) +(\d\.\d{4}) a row", hessian)}
     lambdamart, yetiloss = 1 / mean["lambdamart"], 1 / mean["yetiloss:map"]
-    contains(hessian, f"For LambdaMART that is {lambdamart:.0f} rows of these data, for YetiLoss {yetiloss:.0f},",
-             f"has the weight of {3 * yetiloss:.0f} documents")  # fmt: skip
+    contains(hessian, f"LambdaMART that is {lambdamart:.0f} rows", f"YetiLoss {yetiloss:.0f},",
+             f"{3 * yetiloss:.0f} documents")  # fmt: skip
     table = pd.read_csv(RESULTS / "draws" / "against.csv")
     table["draws"] = table["objective"].str.rpartition("=")[2].astype(int)
     means = 1000 * table.groupby(["part", "draws"])["difference"].mean()
@@ -350,8 +345,7 @@ def test_numbers_about_hessians_and_draws():
     three = three.set_index("metric")["difference"]
     assert [f"{-three[m]:.3f}" for m in ("ndcg@10", "map")] == ["0.003"] * 2
     lost = [-means["30 trees", n] / 1000 for n in (3, 1)]
-    contains(hessian, "three had 0.003 less NDCG@10 and MAP in CatBoost",
-             "three had {:.3f} less, and one {:.3f}".format(*lost))  # fmt: skip
+    contains(hessian, "0.003 less NDCG@10 and MAP in CatBoost", "{:.3f} less, and one {:.3f}".format(*lost))
     samples = pd.read_csv(RESULTS / "samples" / "against.csv")
     for (part, library), of in samples.groupby(["part", "library"]):
         cells = (f"{1000 * r.difference:+.1f} ({1000 * r.se:.1f})".replace("-0.0", "0.0").replace("+0.0", "0.0")
@@ -365,14 +359,14 @@ def test_numbers_about_retraining():
     cells = table.set_index(["drift", "way", "library"])
     scratch, last, on, moved, slow, first = cells.index.unique("way")[[0, 1, 2, 4, 3, 5]]
     lost = -cells["difference"].xs(first, level="way").groupby("drift").mean()
-    contains(retrain, f"loses {lost['slow']:.2f} NDCG@10 over ten weeks of slow drift, and {lost['fast']:.2f} of fast")
+    contains(retrain, f"{lost['slow']:.2f} NDCG@10", f"{lost['fast']:.2f} of fast")
     metric, seconds = cells["metric"].unstack("way"), cells["seconds"].unstack("way")
     assert (metric[last] > metric[scratch]).all()
     fast = metric.loc["fast"], seconds.loc["fast"]
     for library in ("xgboost", "lightgbm"):
         assert (fast[0].loc[library, [on, moved]] > fast[0].loc[library, last]).all()
     ratios = fast[1].loc[["xgboost", "lightgbm"], [on, moved]].div(fast[1][last], axis=0).stack().dropna()
-    contains(retrain, f"in {span(ratios, 1)} times the time")
+    contains(retrain, f"{span(ratios, 1)} times")
     assert fast[0].loc["catboost"].idxmax() == last
     assert (metric.loc["slow", last] > metric.loc["slow", on]).all()
     assert metric.loc["slow"].drop("xgboost").idxmax(axis=1).tolist() == [last] * 2
@@ -386,14 +380,13 @@ def test_numbers_of_other_pages():
     pooled = bags[bags["data"] == POOLED].set_index(["arm", "library"])
     of_all, single = (pooled.loc[arm] for arm in ("bags of train and vali", "one model of train and vali"))
     assert 1.9 < (of_all["difference"] / of_all["se"]).min() < (of_all["difference"] / of_all["se"]).max() < 5
-    contains(page("docs/estimators.md"), f"On {pooled['queries'].max():,} queries eight bags",
-             f"by {span(of_all['difference'], 3)} NDCG@10, two to five standard errors; one model of all these queries "
-             f"gains {span(single['difference'], 3)}")  # fmt: skip
+    contains(page("docs/estimators.md"), f"{pooled['queries'].max():,} queries", span(of_all["difference"], 3),
+             span(single["difference"], 3))  # fmt: skip
     mixture = pd.DataFrame(values("calibration")["results"]).query("objective == 'mixture'").set_index("library")
     ndcg = mixture["ndcg_difference"]
     assert abs(ndcg["lightgbm"]) < mixture["ndcg_se"]["lightgbm"]
-    contains(page("docs/weights.md"), f"had {span(-mixture['log_loss_difference'], 3)} less log loss",
-             f"{ndcg['xgboost']:.3f} higher in XGBoost and {-ndcg['catboost']:.3f} lower in CatBoost")  # fmt: skip
+    contains(page("docs/weights.md"), f"{span(-mixture['log_loss_difference'], 3)} less",
+             f"{ndcg['xgboost']:.3f} higher", f"{-ndcg['catboost']:.3f} lower")  # fmt: skip
     large = values("large")
     grown = {(r["library"], r["objective"]): r["training"] - r["before"] for r in large["results"]}
     for library, plain in (("xgboost", "reg:squarederror"), ("lightgbm", "regression")):
@@ -401,7 +394,7 @@ def test_numbers_of_other_pages():
         assert more == pytest.approx(55, abs=4), "docs/large_data.md"
     lists = pd.DataFrame(values("one_list")["results"]).set_index(["seed", "objective"])["map"].unstack()
     ahead = lists["lambdamart:map;partners=10"] - lists["binary"]
-    contains(page("docs/troubleshooting.md"), "by {:.3f} and {:.3f}, and it took longer".format(*ahead))
+    contains(page("docs/troubleshooting.md"), "by {:.3f} and {:.3f}".format(*ahead))
     ms = {(r["library"], r["way"]): r["ms"] for r in values("latency")["results"]}
     most = max(ms[name, "estimator, frame"] / ms[name, "library, array"] for name in ("xgboost", "lightgbm"))
     assert most == pytest.approx(60, abs=5), "docs/serving.md"
@@ -410,11 +403,11 @@ def test_numbers_of_other_pages():
         table = pd.read_csv(RESULTS / name / "summary.csv").query("data == @POOLED and metric == 'ndcg@10'")
         mean = table.groupby("objective")["mean"].mean()
         lost.append(f"{mean['yetiloss:ndcg'] - mean['yetiloss:ndcg;neighbors=1']:.3f}")
-    contains(page("docs/choose_objective.md"), "{} on search and {} on MovieLens".format(*lost))
+    contains(page("docs/choose_objective.md"), f"{lost[0]} on search", f"{lost[1]} on MovieLens")
     own = pd.read_csv(RESULTS / "own" / "against.csv")
     assert (own["difference"].abs() < 2 * own["se"]).all()
     three = 1 / np.log2(np.arange(2, 5))  # discounts
-    contains(page("docs/recommend.md"), f"divided by {three.sum():.3f}")
+    contains(page("docs/recommend.md"), f"{three.sum():.3f}")
 
 
 def test_numbers_of_the_first_study():
