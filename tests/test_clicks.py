@@ -1,7 +1,6 @@
 """Propensities: exact expectations over clicks, and trainings that rank better."""
 
 import itertools
-import pickle
 
 import lightgbm as lgb
 import numpy as np
@@ -32,8 +31,6 @@ LINEAR = [
     o for o in CORRECTING if not (p := o.pair_settings()).lambda_norm and p.hessian != "ones"
 ]  # in the weights of the pairs
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
-FIRST = {o.name: i for i, o in reversed(list(enumerate(CORRECTING)))}  # one of each class
-every_class = pytest.mark.parametrize("objective", [CORRECTING[i] for i in FIRST.values()], ids=list(FIRST))
 
 
 @pytest.fixture
@@ -93,15 +90,6 @@ def test_with_several_the_expectation_is_what_the_documentation_says(rng):
         pair = np.array(RankNet().gradient_hessian(scores[[i, j]], [1, 0], [2]))
         expected[:, [i, j]] += relevance[i] * (1 - propensity[j] * relevance[j]) * pair
     np.testing.assert_allclose(expectation(RankNet(), scores, relevance, propensity), expected, rtol=1e-9)
-
-
-@every_class
-def test_same_bytes_for_any_threads_and_copies(objective, log):
-    copy = pickle.loads(pickle.dumps(objective))
-    queries = Queries(log.clicks, log.data.group, propensity=log.propensity)
-    first = [x.tobytes() for x in objective.compute(queries, log.data.X[:, 0], n_threads=1)]
-    objective.compute(queries, log.data.X[:, 1])
-    assert [x.tobytes() for x in copy.compute(queries, log.data.X[:, 0], n_threads=4)] == first
 
 
 def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(log):

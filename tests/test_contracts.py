@@ -6,7 +6,6 @@ import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,9 +16,7 @@ from limits import balances_roughly, hessian_limit, longest_step, may_be_negativ
 from oracles.references import reference
 
 from ltr_objectives import (
-    Langevin,
     LTRError,
-    Metric,
     Mixture,
     Objective,
     Queries,
@@ -30,11 +27,9 @@ from ltr_objectives import (
     get_objective,
     registry,
 )
-from ltr_objectives.kernels import threads
 from ltr_objectives.objectives.composite import leaves, seeded
 from ltr_objectives.testing import random_labels
 
-AS_LISTS = [0.3, 0.1, -0.2], [1.0, 0.0, 1.0]
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())
 
 
@@ -119,51 +114,12 @@ def test_same_bytes_for_any_threads_any_use_and_after_pickling(every_objective, 
             assert [x.tobytes() for x in used.compute(queries, scores, n_threads=n_threads)] == expected
 
 
-def test_one_thread_is_one_thread(every_objective, rng, monkeypatch):
-    monkeypatch.setattr(threads, "_pool", None)
-    scores, labels, group = queries_for(every_objective, rng, 9)
-    every_objective.gradient_hessian(scores, labels, group, n_threads=1)
-
-
-def test_arrays_of_rows_are_used_again(every_objective, rng):
-    scores, labels, group = queries_for(every_objective, rng, 9)
-    queries = Queries(labels, group)
-
-    def kept():
-        every_objective.compute(queries, scores)
-        return {id(array) for pair in queries._zeros for array in pair}
-
-    assert kept() == kept()
-
-
 def test_str_is_the_text_of_an_objective(every_objective):
     text = str(every_objective)
     if every_objective.name == "mixture" and text == repr(every_objective):
         assert not every_objective.normalize
     else:
         assert get_objective(text) == every_objective
-
-
-@pytest.mark.parametrize("cls", [*Objective.named.values(), *Metric.named.values(), Subsample, Langevin])
-def test_whole_numbers_become_ints(cls):
-    required = {"objective": "ranknet"} if issubclass(cls, Subsample | Langevin) else {}
-    required |= {"k": 5} if getattr(cls, "cutoff", "") == "required" else {}
-    names = [f.name for f in dataclasses.fields(cls) if int in (f.type, *get_args(f.type))]
-    for name in names if getattr(cls, "cutoff", "") not in ("none", "query") else ():
-        made = cls(**{**required, name: np.float32(3.0)})
-        assert type(getattr(made, name)) is int
-        if isinstance(made, Objective):
-            made.reference_loss(np.array([0.3, 0.1, -0.2]), np.array([1.0, 0.0, 1.0]))
-
-
-def test_references_take_lists(every_objective):
-    for name in ("reference", "reference_loss"):
-        arrays, lists = (getattr(every_objective, name)(*x) for x in (map(np.array, AS_LISTS), AS_LISTS))
-        np.testing.assert_equal(lists, arrays)
-
-
-def test_references_of_metrics_take_lists(any_metric):
-    assert any_metric.reference([1.0, 0.0, 1.0]) == any_metric.reference(np.array([1.0, 0.0, 1.0]))
 
 
 # exp underflows near 88 to 104 in float32 and 708 to 746 in float64; sigma halves or doubles that

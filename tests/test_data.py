@@ -233,12 +233,6 @@ def test_vectors_of_items_in_every_form(form, rng):
     assert evaluate_items(*lists, vectors=FORMS[form](vectors)) == evaluate_items(*lists, vectors=vectors)
 
 
-@pytest.mark.parametrize("vectors", [[[1.0], [1.0, 2.0]], pd.Series([[1.0], [1.0, 2.0]]), [["a"], ["b"]], [1.0, 2.0]])
-def test_vectors_that_are_no_matrix_are_refused_by_name(vectors):
-    with pytest.raises(LTRError, match="vectors"):
-        evaluate_items([2, 1], ["a", "b"], [2], vectors=vectors)
-
-
 def test_items_of_query_ids_and_a_catalogue():
     qid, scores, item = [4, 4, 4, 9, 9], [1.0, 2.0, 3.0, 1.0, 2.0], [1, 2, 3, 1, 3]
     assert evaluate_items(scores, item, qid=qid, k=1, catalogue=10) == {"items@1": 1.0, "coverage@1": 0.1}

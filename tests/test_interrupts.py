@@ -36,20 +36,6 @@ def test_an_interrupt_waits_for_the_chunks_that_run_and_no_other_begins():
     assert len(ended) >= begun - 1  # the caller's own chunk may be cut, because it is Python here
 
 
-def test_an_error_in_a_chunk_ends_the_others_too():
-    seen = []
-
-    def kernel(first, last):
-        seen.append(first)
-        if first == 0:
-            raise ValueError("as planned")
-        time.sleep(0.01)
-
-    with pytest.raises(ValueError, match="as planned"):
-        threads.run(kernel, np.arange(1001), (), 2)
-    assert len(seen) < 15
-
-
 STORM = """
 import os, signal, sys, threading, time
 import numpy as np

@@ -3,7 +3,6 @@
 import ast
 import collections
 import contextlib
-import errno
 import inspect
 import os
 import pickle
@@ -22,7 +21,7 @@ import ltr_objectives
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels._content import content_hash
-from ltr_objectives.kernels._jit import Kernel, allocating, apart, inlined, kernel
+from ltr_objectives.kernels._jit import Kernel, inlined, kernel
 from ltr_objectives.kernels.partners import is_sampled
 from ltr_objectives.kernels.rng import mix
 
@@ -106,13 +105,6 @@ def test_machine_code_is_not_read_in_a_folder_where_others_can_exchange_it(cache
         assert calls() == read
 
 
-def test_machine_code_that_checks_bounds_is_its_own(cache, monkeypatch):
-    calls()
-    monkeypatch.setattr(_compiler.config, "BOUNDSCHECK", 1)
-    assert [calls(), calls()] == [0, 1]
-    monkeypatch.undo()
-
-
 @pytest.mark.parametrize("installed", [False, True])
 def test_machine_code_is_read_where_it_cannot_be_written(cache, monkeypatch, installed):
     calls()
@@ -121,17 +113,6 @@ def test_machine_code_is_read_where_it_cannot_be_written(cache, monkeypatch, ins
         cache.chmod(0o777)
         monkeypatch.setattr(_compiler, "BUILT_IN", cache)
     assert calls() == 1
-
-
-def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatch):
-    def full(path):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(_compiler, "replacing", full)
-    with pytest.warns(LTRWarning, match="No space left on device; set NUMBA_CACHE_DIR"):
-        assert calls() == 0
-    assert calls() == 0  # silent
-    assert list(cache.iterdir()) == []
 
 
 @pytest.mark.parametrize("chosen", [True, False], ids=["no folder", "no home"])
@@ -349,14 +330,6 @@ def test_functions_of_an_outdated_pyc_are_not_taken_for_those_of_the_file(small,
     assert small(BOTH, **cached) == (["12.0 0", "12.0 0"], "")
 
 
-def test_kernels_from_a_zip_file_are_compiled_with_a_warning(small, tmp_path):
-    packed = shutil.make_archive(tmp_path / "packed", "zip", tmp_path, "ltr_objectives")
-    printed, warned = small(BOTH, packed)
-    assert printed == ["6.0 0", "6.0 0"]
-    assert warned.count("LTRWarning") == 1
-    assert "packed.zip" in warned
-
-
 def test_kernels_that_are_not_compiled_are_silent():
     code = "from ltr_objectives import YetiLoss; YetiLoss().gradient_hessian([0.1, 0.2, 0.3], [1, 0, 2], [3])"
     done = run_code(code, NUMBA_DISABLE_JIT="1", NUMBA_CACHE_DIR=os.devnull, PYTHONWARNINGS="error")
@@ -476,15 +449,6 @@ def test_kernels_keep_what_the_compiler_does_not_check(sizes):
     assert made > 10
 
 
-def test_a_function_that_makes_an_array_does_not_compile_without_its_mark():
-    def made():
-        return np.empty(3)[0] * 0.0
-
-    assert allocating(made)() == 0.0
-    with pytest.raises(numba.core.errors.NumbaError):
-        kernel(made)()
-
-
 def test_functions_that_reorder_sums_and_write_arrays_begin_by_stating_that_none_overlap():
     writing = 0
     for one in kernels():
@@ -494,29 +458,6 @@ def test_functions_that_reorder_sums_and_write_arrays_begin_by_stating_that_none
             writing += 1
             assert "apart()" in map(ast.unparse, function.body[:2]), function.name
     assert writing > 10
-
-
-def _add(x, out):
-    apart()
-    for i in range(len(x)):
-        out[i] += x[i]
-
-
-def test_stated_arrays_are_noalias_in_llvm():
-    def add(x, out):
-        for i in range(len(x)):
-            out[i] += x[i]
-
-    array = numba.float64[::1]
-    for function, stated in ((_add, True), (add, False)):
-        called = inlined(function).callee
-        called.compile((array, array))
-        ir = called.inspect_llvm((array, array)).replace("double*", "ptr").replace("i8*", "ptr")
-        [head] = [line for line in ir.splitlines() if line.startswith("define") and "%arg.out.0" in line]
-        pointers = [argument for argument in head.split(",") if "ptr" in argument and "%arg" in argument]
-        assert len(pointers) >= 2
-        assert [("noalias" in argument) == stated for argument in pointers].count(True) >= 2
-        assert ("memcheck" in ir) != stated  # a loop that begins by comparing addresses
 
 
 LEAKS = """

@@ -2,8 +2,6 @@
 
 import dataclasses
 import math
-import pickle
-import sys
 
 import catalog
 import numpy as np
@@ -53,21 +51,6 @@ def test_neither_threads_nor_the_order_of_rows_change_values(any_metric, rng):
         np.testing.assert_allclose(other, one, rtol=1e-11, atol=1e-12)
 
 
-def test_discounts_are_written_as_text_only_for_an_error(monkeypatch):
-    """The text of a long list of discounts takes longer than its metric."""
-    monkeypatch.setattr(sys.modules[Metric.__module__], "shown", lambda value: pytest.fail("no error needs it"))
-    assert evaluate("ndcg", [0.2, 0.1], [1, 0], [2]) == 1.0
-
-
-def test_long_lists_have_values_in_the_range_of_the_metric(any_metric, rng):
-    labels = random_labels(any_metric.label_limit, rng, 20_000)
-    for scores in (rng.normal(size=20_000), np.zeros(20_000)):
-        value = any_metric.per_query(scores, labels, [20_000])[0]
-        assert np.isfinite(value)
-        if any_metric.maximum:
-            assert catalog.LEAST.get(any_metric.name, 0.0) - 1e-9 <= value <= any_metric.maximum + 1e-9
-
-
 def test_empty_queries_have_the_value_asked_for(any_metric):
     for empty in (0.0, 1.0, 0.25):
         metric = dataclasses.replace(any_metric, empty=empty)
@@ -95,28 +78,6 @@ def test_the_example_of_jarvelin_and_kekalainen():
 def test_the_ideal_order_is_that_of_the_gains_even_if_they_fall():
     falling = type("Falling", (NDCG,), {"gain": lambda self, labels: 3.0 - labels})
     assert falling().per_query([2.0, 1.0, 0.0], [0, 1, 3], [3]) == [1.0]
-
-
-def test_results_of_thousands_of_metrics_are_not_all_kept(rng):
-    queries, scores = Queries(rng.integers(0, 2, 5000), [50] * 100), rng.normal(size=5000)
-    kept = []
-    for i in range(600):
-        NDCG(k=1 + i % 20).layers(queries)  # used often, so kept
-        get_metric(f"precision(threshold={i / 1000})@3").layers(queries)
-        if i in (200, 599):
-            kept.append(len(pickle.dumps(list(vars(queries).values()))))
-    assert kept[1] < 1.01 * kept[0]
-    terms = NDCG(k=7).terms(queries)
-    assert NDCG(k=7).terms(queries) is terms
-    assert NDCG(k=7).mean(queries, scores) == evaluate("ndcg@7", scores, queries.labels, [50] * 100)
-
-
-def test_labels_of_which_every_one_is_relevant_are_warned_of():
-    scores, stars, clicks = np.arange(6.0), [1, 2, 3, 3, 2, 1], [0, 1, 0, 1, 0, 1]
-    for name, labels in (("map", stars), ("precision@1", stars), ("mrr[stars]", {None: clicks, "stars": stars})):
-        with pytest.warns(LTRWarning, match="threshold=2.5"):
-            evaluate(name, scores, labels, [3, 3])
-    evaluate("map(threshold=2.5)", scores, stars, [3, 3])
 
 
 @pytest.mark.parametrize("reads", [NDCG(), get_metric("dcg@2"), *map(get_objective, ("yetiloss", "plrank", "xendcg"))])

@@ -1,6 +1,5 @@
 """Paired tests over queries and users, with weights too, are those of SciPy and of the robust error's matrices."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,14 +16,6 @@ A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)
 X, Y, QID = ranking(0)
 SIZES = np.bincount(QID)
 ONE, OTHER = X[:, 0] + RNG.normal(size=len(Y)), RNG.normal(size=len(Y))
-
-
-def test_without_scipy_the_error_says_what_to_install(monkeypatch):
-    for name in ("scipy", "scipy.stats"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for call in (lambda: paired_p(A, B), lambda: compare_scores("ndcg", ONE, OTHER, Y, SIZES)):
-        with pytest.raises(ImportError, match="pip install scipy"):
-            call()
 
 
 def by_query(scores, metric, **options):

@@ -37,17 +37,6 @@ def test_strings_name_objectives(name):
         assert get_objective(f"{name}:map@5") == cls(metric="map@5")
 
 
-def test_a_sum_that_no_text_names_is_its_repr():
-    """Parts of a sum inside another one are as in the text, but not their normalization."""
-    inside = Mixture(["listnet", "ranknet"], normalize=False)
-    for outside in (
-        Mixture([inside]),
-        Mixture(["hinge", inside], [1, 0.5]),
-        Mixture(["hinge", inside], labels=[None, "sold"]),
-    ):
-        assert str(outside) == repr(outside)
-
-
 MANY = 20_000
 LONG = (
     "ranknet" + "+1" * MANY, "ranknet" + "+1e" * MANY, "ranknet" + "+1ee" * MANY, "ranknet+" + "1" * MANY + "*listnet",
@@ -220,16 +209,6 @@ def test_a_query_counts_by_its_amount_if_the_metric_is_not_normalised_by_query(m
     assert grad.any()
     for found in (grad, hess):
         np.testing.assert_allclose(found[4:], 4 * found[:4], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("given", "written"), [("2", "2*"), ("2.0", "2*"), ("0.3", "0.3*"), ("1.0", ""), ("1e-5", "1e-05*")]
-)
-@pytest.mark.parametrize(("read", "part"), [(get_metric, "auc"), (get_objective, "ranknet")])
-def test_weights_of_a_sum_are_written_as_options_are(read, part, given, written):
-    found = read(f"{given}*{part} + 3*{part}")
-    assert str(found) == f"{written}{part}+3*{part}"
-    assert read(str(found)) == found
 
 
 @pytest.mark.parametrize("metric", BY_AMOUNT, ids=repr)

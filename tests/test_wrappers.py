@@ -23,7 +23,6 @@ from ltr_objectives import (
     evaluate,
     get_objective,
 )
-from ltr_objectives.adapters import catboost_metric, catboost_objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical_size
 
@@ -192,20 +191,6 @@ def test_langevin_without_noise_is_the_reference(rng):
     np.testing.assert_allclose(ours, reference(objective, scores, labels), rtol=1e-9, atol=1e-12)
 
 
-def test_catboosts_noise_reaches_the_leaves_where_they_are_of_the_gradient():
-    """With only one possible split, trees differ in their leaf values only."""
-    catboost = pytest.importorskip("catboost")
-    pool = catboost.Pool(np.arange(200.0)[:, None] % 2, np.arange(200) % 2, group_id=np.repeat([0, 1], 100))
-    common = {"iterations": 3, "depth": 1, "loss_function": catboost_objective(QueryRMSE(), pool), "verbose": 0,
-              "eval_metric": catboost_metric("ndcg", pool), "allow_writing_files": False, "thread_count": 1,
-              "bootstrap_type": "No", "random_strength": 0, "leaf_estimation_method": "Gradient"}  # fmt: skip
-    leaves = [
-        catboost.CatBoost({**common, **more}).fit(pool).get_leaf_values()
-        for more in ({}, {"langevin": True, "diffusion_temperature": 1.0})
-    ]
-    assert np.abs(leaves[1] - leaves[0]).max() > 0.1 * np.abs(leaves[0]).max()
-
-
 # UnitHessian
 
 
@@ -237,12 +222,3 @@ def test_negative_hessians_count_by_their_size(data):
     negative = Mixture(["plrank:hessian=exact"], normalize=False)
     signed = [typical_size(get_objective(f"plrank:hessian={h}"), data[0]).hessian for h in ("exact", "absolute")]
     assert signed[0] == signed[1] == typical_size(negative, data[0]).hessian
-
-
-def test_the_scale_of_an_objective_disappears(data):
-    small = UnitHessian(Mixture(["yetiloss:dcg"], [1e-9], normalize=False))
-    np.testing.assert_allclose(small.compute(*data), UnitHessian("yetiloss:dcg").compute(*data), rtol=1e-12)
-
-
-def test_nothing_to_learn_is_zero():
-    assert not np.any(UnitHessian("lambdamart").gradient_hessian([1.0, 2.0], [1, 1], [2]))
