@@ -1,6 +1,5 @@
 """The callables: every entry of XGBoost and LightGBM gives the same model, metrics have the right sign."""
 
-import contextlib
 import sys
 
 import lightgbm as lgb
@@ -8,14 +7,11 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from catalog import PATHS
-from catboost import CatBoost, Pool
 from sklearn.model_selection import GroupKFold
 from trainings import data_of
 
 from ltr_objectives import LTRError, Metric, evaluate
 from ltr_objectives.adapters import (
-    catboost_metric,
-    catboost_objective,
     lightgbm_metric,
     lightgbm_objective,
     xgboost_metric,
@@ -182,54 +178,3 @@ def test_a_library_with_the_interface_of_xgboost(monkeypatch):
             assert np.array_equal(np.array(found, object), np.array(of_xgboost, object))
         with pytest.raises(LTRError, match="queries"):
             make()(SCORES, OtherMatrix([]))
-
-
-OF_LGB = {**LGB, "objective": "lambdarank"}
-OF_CAT = {"iterations": 1, "verbose": 0, "allow_writing_files": False}
-ENTRIES = {  # ways to give an objective or a metric to a library
-    ("xgboost", "objective"): [
-        lambda o, data: xgb.train({}, data, 1, obj=o),
-        lambda o, data: xgb.cv({}, data, 1, nfold=2, obj=o),
-        lambda o, data: xgb.Booster({}, [data]).update(data, 0, fobj=o),
-    ],
-    ("xgboost", "metric"): [
-        lambda m, data: xgb.train({}, data, 1, custom_metric=m, evals=[(data, "a")], verbose_eval=False),
-        lambda m, data: xgb.cv({}, data, 1, nfold=2, custom_metric=m),
-    ],
-    ("lightgbm", "objective"): [
-        lambda o, data: lgb.train({**LGB, "objective": o}, data, 1),
-        lambda o, data: lgb.cv({**LGB, "objective": o}, data, 1, folds=FOLDS),
-        lambda o, data: lgb.Booster({**LGB, "objective": "none"}, data).update(fobj=o),
-        lambda o, _: lgb.LGBMRanker(objective=o, n_estimators=1, **LGB).fit(X, LABELS, group=GROUP),
-    ],
-    ("lightgbm", "metric"): [
-        lambda m, data: lgb.train(OF_LGB, data, 1, valid_sets=[data], feval=m),
-        lambda m, data: lgb.cv(OF_LGB, data, 1, folds=FOLDS, feval=m),
-        lambda m, _: lgb.LGBMRanker(n_estimators=1, **LGB).fit(
-            X, LABELS, group=GROUP, eval_set=[(X, LABELS)], eval_group=[GROUP], eval_metric=m
-        ),
-    ],
-    ("catboost", "objective"): [
-        lambda o, data: CatBoost({**OF_CAT, "loss_function": o, "eval_metric": "NDCG"}).fit(data),
-    ],
-    ("catboost", "metric"): [
-        lambda m, data: CatBoost({**OF_CAT, "loss_function": "YetiRank", "eval_metric": m}).fit(data, eval_set=data),
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
-@pytest.mark.parametrize(("library", "role"), ENTRIES)
-def test_only_the_callable_of_its_place_trains(library, role):
-    pool = Pool(X, LABELS, group_id=QID)
-    data = {"xgboost": dmatrix, "lightgbm": dataset, "catboost": lambda: pool}[library]
-    made = {
-        "xgboost": (xgboost_objective(OURS), xgboost_metric("map")),
-        "lightgbm": (lightgbm_objective(OURS), lightgbm_metric("map")),
-        "catboost": (catboost_objective(OURS, pool), catboost_metric("map", pool, pool)),
-    }
-    for callables in (each for both in made.values() for each in both):
-        right = callables.__name__ == f"{library}_{role}"
-        for enter in ENTRIES[library, role]:
-            with contextlib.nullcontext() if right else pytest.raises(Exception, match=r"\w"):
-                enter(callables, data())

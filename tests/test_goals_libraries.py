@@ -12,7 +12,7 @@ from catalog import OBJECTIVES, PATHS
 from rankers import LIBRARIES, SUFFIX, ranker
 from trainings import data_of, through_the_callable, trained
 
-from ltr_objectives import LTRError, LTRWarning, Mixture, Subsample, evaluate, get_objective, objective_for, registry
+from ltr_objectives import LTRError, LTRWarning, Mixture, Subsample, evaluate, get_objective, registry
 from ltr_objectives.adapters import bagged, lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 from ltr_objectives.datasets import RankingData
 from ltr_objectives.kernels.scores import content_stream
@@ -103,25 +103,6 @@ def test_positions_of_a_dataset_are_refused():
     lightgbm_metric("map")(X[:, 0], whole)  # which reads no positions
 
 
-@libraries
-def test_rankers_evaluate_and_score_goals(library):
-    (X, y, group), given = data_of("goals")
-    (valid, y_valid, valid_group), of_valid = data_of("goals", seed=8)
-    model = ranker(library, None, eval_metric=["ndcg@10[revenue]", "ndcg@10"]).fit(
-        X, y, group=group, sample_weight=weights(True, group)[0], early_stopping_rounds=4, **given,
-        eval_set=[(valid, y_valid)], eval_group=[valid_group], eval_labels=[of_valid["labels"]],
-    )  # fmt: skip
-    assert model.objective_ == objective_for("ndcg@10[revenue]")
-    scores, revenue = model.predict(valid), of_valid["labels"]["revenue"]
-    scored = model.score(valid, y_valid, group=valid_group, **of_valid)
-    assert scored == pytest.approx(evaluate("ndcg@10", scores, revenue, valid_group), abs=1e-12)
-    for name, labels in (("ndcg@10[revenue]", revenue), ("ndcg@10", y_valid)):  # at the round that was kept
-        value = evaluate("ndcg@10", scores, labels.astype(np.float32), valid_group)
-        assert model.best_score_["validation_0"][name] == pytest.approx(value, abs=1e-6)
-    values = model.evals_result_["validation_0"]["ndcg@10[revenue]"]
-    assert model.best_iteration_ == int(np.argmax(values)) + 1  # early stopping looks at the goal of the first metric
-
-
 SUM = "ndcg@10 + 0.3*ndcg@10[revenue]"
 
 
@@ -143,31 +124,6 @@ def test_rankers_stop_and_score_by_a_sum_of_goals(library):
     [values] = model.evals_result_["validation_0"].values()
     assert model.best_iteration_ == int(np.argmax(values)) + 1
     assert values[model.best_iteration_ - 1] == pytest.approx(value, abs=1e-6)
-
-
-@pytest.mark.parametrize("make", [lgb.Dataset, xgb.DMatrix])
-def test_the_libraries_functions_stop_by_a_sum_of_goals(make):
-    (X, y, group), given = data_of("goals")
-    (valid, y_valid, valid_group), of_valid = data_of("goals", seed=8)
-    data, evaluated = (make(*each, group=sizes) for *each, sizes in ((X, y, group), (valid, y_valid, valid_group)))
-    text, log = "yetiloss:ndcg + 0.3*yetiloss:ndcg[revenue]", {}
-    if make is lgb.Dataset:
-        metric, record = lightgbm_metric(SUM, labels={evaluated: of_valid["labels"]}), lgb.record_evaluation(log)
-        params = {"objective": lightgbm_objective(text, **given), "metric": "None", "verbose": -1, "num_threads": 1}
-        callbacks = [lgb.early_stopping(4, verbose=False), record]
-        scores = lgb.train(params, data, 30, [evaluated], feval=metric, callbacks=callbacks).predict(valid)
-        values = log["valid_0"]["ndcg@10+0.3*ndcg@10[revenue]"]
-    else:
-        metric = xgboost_metric(SUM, labels={evaluated: of_valid["labels"]})
-        model = xgb.train(
-            {"nthread": 1, "disable_default_eval_metric": 1}, data, 30, obj=xgboost_objective(text, **given),
-            evals=[(evaluated, "valid")], custom_metric=metric, evals_result=log, verbose_eval=False,
-            early_stopping_rounds=4,
-        )  # fmt: skip
-        scores = model.predict(evaluated, iteration_range=(0, model.best_iteration + 1))
-        values = log["valid"]["ndcg@10+0.3*ndcg@10[revenue]"]
-    expected = value_of_sum(scores, y_valid, of_valid["labels"]["revenue"], valid_group)
-    assert max(values) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("make", "metric_of"), [(lgb.Dataset, lightgbm_metric), (xgb.DMatrix, xgboost_metric)])

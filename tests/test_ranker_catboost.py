@@ -1,7 +1,6 @@
 """CatBoostRanker: statistics of categories, snapshots, pools and CatBoost's own objects."""
 
 import itertools
-import pickle
 
 import catboost
 import numpy as np
@@ -198,26 +197,6 @@ def test_catboost_s_own_objects():
     assert sorted(named.best_score_["validation_0"]) == ["NDCG:top=5;type=Base", "QueryRMSE", "map"]
     with pytest.raises(LTRError, match="CatBoost calls one metric object"):
         made.set_params(eval_metric=["map", Absolute()]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-
-
-def test_arguments_of_catboost_s_fit(tmp_path):
-    with open(tmp_path / "log", "w") as log:
-        printed = {**EVAL, "log_cout": log, "metric_period": 2}
-        fit("catboost", "YetiRank", printed)
-        assert log.tell() == 0
-        for loud in ({"silent": False}, {"verbose_eval": 2, "plot": False}):
-            before = log.tell()
-            fit("catboost", "YetiRank", {**printed, **loud})
-            assert log.tell() > before
-    with pytest.raises(TypeError, match="pairs"):
-        fit("catboost", "PairLogit", {"pairs": [[0, 1]]})
-
-
-def test_pickles_have_all_attributes():
-    fitted = ranker("catboost", "YetiRank").fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
-    fitted.threshold_ = 3
-    again = pickle.loads(pickle.dumps(fitted))
-    assert (again.threshold_, again.objective_) == (3, "YetiRank")
 
 
 LIKE_CATBOOST = {"iterations": 20, "bootstrap_type": "No", "l2_leaf_reg": 3, "thread_count": 2}

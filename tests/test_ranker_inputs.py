@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -174,23 +173,6 @@ def test_columns_with_numbers_as_names(library, names):
 
 
 @everywhere
-@pytest.mark.parametrize("names", [range(10), range(10, 20), np.arange(10) + 0.5, NAMES], ids=str)
-def test_columns_in_another_order_are_refused_or_found_by_name(library, names, tmp_path):
-    table = pandas.DataFrame(TRAIN.X, columns=names)
-    turned = table[table.columns[::-1]]
-    fitted = made(library).fit(table, TRAIN.y, qid=TRAIN.qid)
-    expected = fitted.predict(table)
-    for model in (fitted, read_again(fitted, library, tmp_path)):
-        assert np.array_equal(model.predict(table), expected)
-        found = None
-        with suppress(ValueError):  # CatBoost finds the columns of its files by name
-            found = model.predict(turned)
-        assert found is None or (library == "catboost" and np.array_equal(found, expected))
-    with pytest.raises(LTRError, match="names or order differ"):
-        made(library).fit(table, TRAIN.y, qid=TRAIN.qid, eval_set=[(turned, TRAIN.y)], eval_qid=[TRAIN.qid])
-
-
-@everywhere
 def test_eval_sets_may_stand_in_a_tuple_and_margins_in_a_column(library):
     """Two pairs are not one, whose features and labels are pairs."""
     margin, more = {
@@ -345,18 +327,6 @@ def test_columns_without_values_are_missing(library, tmp_path):
     assert others == [first] * 3
 
 
-def test_catboost_s_missing_categories_are_named():
-    fitted = ranker("catboost").fit(X, Y, qid=QID)
-    for table in (HOLES, *(X.assign(colour=missing) for missing in EMPTY)):
-        for work in (
-            lambda t=table: fitted.predict(t),
-            lambda t=table: ranker("catboost").fit(X, Y, qid=QID, eval_set=[(t, Y)], eval_qid=[QID]),
-            lambda t=table: ranker("catboost", cat_features=["colour"]).fit(t, Y, qid=QID),
-        ):
-            with pytest.raises(LTRError, match="'colour'"):
-                work()
-
-
 def strange_categories():
     """Yield categories of all types that pandas makes."""
     number = X.colour.map(COLOURS).astype(int)
@@ -402,15 +372,6 @@ def test_categorical_columns_in_every_form(library, name):
     for wrong in (["none"], "none", [2], [-1], [True], [False, True], [1.0], [None]):
         with pytest.raises(LTRError, match=name):
             made(library, **{name: wrong}).fit(table, Y, qid=QID)
-
-
-@by_code
-def test_new_categories_are_named_when_a_training_goes_on(library):
-    fitted = made(library).fit(X, Y, qid=QID)
-    more = pandas.Categorical([f"c{i}" for i in range(600)], [*ORDER, *(f"c{i}" for i in range(600))])
-    with pytest.raises(LTRError, match=r"'colour' has 600 .*'c0', 'c1', 'c2'\]") as said:
-        made(library).fit(X.assign(colour=more), Y, qid=QID, init_model=fitted)
-    assert len(str(said.value)) < 400
 
 
 @everywhere

@@ -112,22 +112,6 @@ def test_attributes_of_xgboost_s_estimator(fitted):
     assert again.fit(table, TRAIN.y, qid=TRAIN.qid).apply(table).shape == (len(TRAIN.y), 2)
 
 
-def test_attributes_of_lightgbm_s_estimator(fitted):
-    trained = fitted["lightgbm"]
-    assert trained.n_features_ == trained.n_features_in_ == 10
-    assert trained.feature_name_ == [f"Column_{i}" for i in range(10)]
-    pytest.importorskip("matplotlib").use("Agg")
-    assert lgb.plot_metric(trained, metric="map")
-
-
-def test_attributes_of_catboost_s_estimator(fitted):
-    trained, data = fitted["catboost"], catboost.Pool(TEST.X, TEST.y, group_id=TEST.qid)
-    assert np.array_equal(list(trained.staged_predict(data))[-1], trained.predict(TEST.X))
-    assert np.array_equal(trained.copy().predict(TEST.X), trained.predict(TEST.X))
-    assert trained.get_best_iteration() + 1 == trained.tree_count_ == trained.best_iteration_
-    assert len(trained.eval_metrics(data, ["NDCG"], ntree_end=2)) == 1
-
-
 def test_weights_never_abort_xgboost():
     weight = query_weights(VALI.group)
     data = {"qid": VALI.qid, "sample_weight": weight, **EVAL, "eval_sample_weight": [weight]}

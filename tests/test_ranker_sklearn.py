@@ -9,15 +9,12 @@ import pytest
 import sklearn
 from rankers import LIBRARIES, NATIVE, everywhere, fit, fold, ranker, ranker_class
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
-from sklearn.feature_selection import RFE, SelectFromModel
-from sklearn.inspection import partial_dependence
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ltr_objectives import MAP, LTRError, YetiLoss, adapters, evaluate
+from ltr_objectives import MAP, YetiLoss, adapters, evaluate
 from ltr_objectives.libraries import LIBRARIES as FACTS
 
 VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
@@ -186,49 +183,3 @@ def test_a_subclass_may_add_parameters(library):
     if library != "catboost":  # whose get_params leaves such parameters out, as in CatBoost itself
         again = clone(made).set_params(factor=3.0).fit(DATA.X, DATA.y, qid=DATA.qid)
         assert np.array_equal(again.predict(DATA.X), 3 * scores)
-
-
-def test_tools_that_lose_the_query_ids_are_told_so():
-    made, scale = small("lightgbm"), make_column_transformer((StandardScaler(), ["feature 0"]), remainder="passthrough")
-    lost = [
-        lambda: cross_val_score(made, DATA.X, DATA.y, groups=DATA.qid, cv=GroupKFold(3), error_score="raise"),
-        lambda: RFE(made).fit(TABLE, DATA.y),
-        lambda: make_pipeline(StandardScaler(), made).fit(TABLE, DATA.y),
-        lambda: make_pipeline(scale.set_output(transform="pandas"), made).fit(TABLE, DATA.y),
-        lambda: made.fit(TABLE, DATA.y).score(TABLE.drop(columns="qid"), DATA.y),
-    ]
-    for work in lost:
-        with pytest.raises(LTRError, match=r"set_fit_request.*set_score_request.*a column 'qid'"):
-            work()
-
-
-def test_selectors_with_routed_ids_select_features():
-    features = TABLE.drop(columns="qid")
-    with sklearn.config_context(enable_metadata_routing=True):
-        routed = small("lightgbm").set_fit_request(qid=True)
-        for selector in (RFE(routed, n_features_to_select=2), SelectFromModel(routed, max_features=2)):
-            assert selector.fit(features, DATA.y, qid=DATA.qid).transform(features).shape[1] == 2
-    by_column = SelectFromModel(small("lightgbm"), max_features=2).fit(TABLE, DATA.y)
-    assert len(by_column.get_feature_names_out()) == by_column.transform(features).shape[1] == 2
-
-
-@everywhere
-def test_numbers_are_no_names_of_features(library):
-    made = ranker(library).fit(pandas.DataFrame(DATA.X), DATA.y, qid=DATA.qid)
-    with pytest.raises(AttributeError, match="feature_names_in_; fit sets it if X has names"):
-        _ = made.feature_names_in_
-
-
-def test_partial_dependence_of_catboost():
-    made = ranker("catboost").fit(DATA.X, DATA.y, qid=DATA.qid)
-    found = partial_dependence(made, DATA.X, [0], grid_resolution=5, method="brute")
-    X = np.repeat(DATA.X[None], 5, axis=0)
-    X[:, :, 0] = found["grid_values"][0][:, None]
-    np.testing.assert_allclose(found["average"][0], [made.predict(each).mean() for each in X])
-
-
-def test_catboost_leaves_arrays_writable():
-    X = np.asfortranarray(DATA.X)
-    made = ranker("catboost").fit(X, DATA.y, qid=DATA.qid, eval_set=[(X, DATA.y)], eval_qid=[DATA.qid])
-    made.predict(X)
-    assert X.flags.writeable

@@ -1,29 +1,16 @@
 """Rankers that continue from a model, or start from initial scores under the names of each library."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from rankers import EVAL, NATIVE, TEST, TRAIN, VALI, everywhere, fit, ranker
 from trainings import through_the_callable
 
-from ltr_objectives import LTRError, evaluate
+from ltr_objectives import evaluate
 from ltr_objectives.adapters import bagged
 
 NAMES = {"lightgbm": ("init_score", "eval_init_score"), "xgboost": ("base_margin", "base_margin_eval_set")}
 by_scores = pytest.mark.parametrize("library", NAMES)
 SCORES = np.random.default_rng(0).normal(size=len(TRAIN.y))
-
-
-@everywhere
-def test_metrics_of_a_continued_training_are_those_of_the_whole_model(library):
-    first = fit(library, n_estimators=3)
-    before = first.predict(TEST.X)
-    given = {**EVAL, "init_model": first.booster_}
-    second = fit(library, given=given, eval_metric="map", n_estimators=3)
-    assert second.best_iteration_ == 6
-    np.testing.assert_array_equal(first.predict(TEST.X), before)
-    value = second.score(VALI.X, VALI.y, qid=VALI.qid)
-    assert second.best_score_["validation_0"]["map"] == pytest.approx(value, abs=2e-6)
 
 
 @everywhere
@@ -55,15 +42,6 @@ def test_after_early_stopping_the_best_rounds_are_gone_on_from(library):
     assert third.best_iteration_ == best + np.argmax(values) + 1 < best + 60
     score = evaluate("map", third.predict(VALI.X), VALI.y, qid=VALI.qid)
     assert score == pytest.approx(max(values), abs=1e-5)
-
-
-def test_columns_that_would_be_mixed_up_are_refused():
-    table = pd.DataFrame(TRAIN.X, columns=[f"column {i}" for i in range(TRAIN.X.shape[1])])
-    given, two = {"y": TRAIN.y, "qid": TRAIN.qid}, ranker("lightgbm", n_estimators=2)
-    given["init_model"] = two.fit(table, **given)
-    assert ranker("lightgbm", n_estimators=2).fit(table, **given).best_iteration_ == 4
-    with pytest.raises(LTRError, match="in this order"):
-        ranker("lightgbm").fit(table[table.columns[::-1]], **given)
 
 
 @by_scores

@@ -90,15 +90,6 @@ def test_early_stopping_keeps_the_best_rounds_of_the_last_eval_set(library, nati
 
 
 @everywhere
-def test_under_verbose_a_training_that_ended_at_its_last_round_says_so(library, capfd):
-    for rounds in (1, 60):
-        given = {**EVAL, "early_stopping_rounds": 2, "verbose": 50}
-        fitted = fit(library, "queryrmse", given, eval_metric="ndcg", n_estimators=rounds, learning_rate=0.1)
-        assert (fitted.best_iteration_ == rounds) == (rounds == 1), "else this says nothing"
-        assert ("more may be better" in capfd.readouterr().out) == (rounds == 1)
-
-
-@everywhere
 def test_without_early_stopping_all_rounds_are_kept(library):
     fitted = fit(library, given=TWO, eval_metric="map", n_estimators=30, learning_rate=1.0)
     values = fitted.evals_result_["validation_1"]["map"]
@@ -297,10 +288,3 @@ def test_callbacks_are_the_library_s_and_metrics_are_printed_only_if_asked_for(l
     fit(library, given={**EVAL, "verbose": True})
     if library != "catboost":  # older versions print to the stdout of their import
         assert len(capfd.readouterr().out.splitlines()) >= 8
-
-
-@everywhere
-def test_changed_parameters_are_those_of_the_next_fit(library):
-    changed = {"objective": "lambdamart", "learning_rate": 0.01}
-    fitted = fit(library, "ranknet").set_params(**changed).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-    assert np.array_equal(fitted.predict(TRAIN.X), fit(library, **changed).predict(TRAIN.X))

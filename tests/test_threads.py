@@ -6,17 +6,15 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from rankers import LIBRARIES, TRAIN, VALI, fit, ranker_class
+from rankers import LIBRARIES, fit, ranker_class
 from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
 from trainings import data_of, trained
 
-from ltr_objectives import LTRWarning
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_objective
 from ltr_objectives.kernels import threads
 from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.metrics import base
-from ltr_objectives.objectives.around import Langevin
 
 (X, LABELS, GROUP), _ = data_of("any", seed=11)
 QID, SCORES = np.repeat(np.arange(len(GROUP)), GROUP), X[:, 0]
@@ -60,13 +58,6 @@ def test_the_rankers_use_the_training_s_threads(library, name, asked):
         assert threads_of(lambda made=made: made.fit(X, LABELS, qid=QID)) == used
 
 
-@pytest.mark.parametrize("objective", [Recording(0.0), Langevin(Recording(0.0))], ids=["plain", "wrapped"])
-def test_warnings_take_no_more_threads_than_the_training(objective, asked):
-    ours = lightgbm_objective(objective, n_threads=1)
-    with pytest.warns(LTRWarning, match="zero gradient"):
-        assert threads_of(lambda: ours(0 * LABELS, SCORES, None, GROUP)) == 1
-
-
 def test_other_ways_to_train(asked):
     def dataset():
         return lgb.Dataset(X, LABELS, group=GROUP)
@@ -90,31 +81,6 @@ def test_other_ways_to_train(asked):
     if "nthread" in xgb.get_config():
         with xgb.config_context(nthread=2):
             assert threads_of(lambda: xgb.train({}, data, 2, obj=ours)) == 2
-
-
-@pytest.mark.parametrize("n", [1, -2, 3, None])
-def test_lightgbm_s_number_of_threads(n, monkeypatch, tmp_path):
-    """It is that of LightGBM's own ranker, in training and in prediction."""
-    expected, used = lgb.LGBMRanker()._process_n_jobs(n), []
-    train, predict = lgb.train, lgb.Booster.predict
-
-    def trained(params, *arguments, **given):
-        used.append(params["num_threads"] if "num_threads" in params else params["n_jobs"])
-        return train(params, *arguments, **given)
-
-    def predicted(model, *arguments, **given):
-        used.append(given["num_threads"])
-        return predict(model, *arguments, **given)
-
-    monkeypatch.setattr(lgb, "train", trained)
-    monkeypatch.setattr(lgb.Booster, "predict", predicted)
-    fitted = fit("lightgbm", n_jobs=n)
-    fitted.score(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-    fitted.save_model(tmp_path / "model.txt")
-    ranker_class("lightgbm")(n_jobs=n).load_model(tmp_path / "model.txt").predict(VALI.X)
-    assert used == [expected] * 3
-    fitted.predict(VALI.X, num_threads=2)
-    assert used[-1] == 2
 
 
 def test_an_xgboost_model_from_a_file_has_the_number_of_threads_of_the_ranker(tmp_path):

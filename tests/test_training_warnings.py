@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from catalog import ONE_OF_EACH, PATHS
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 from scipy import sparse
-from sklearn.model_selection import GridSearchCV, GroupKFold
 from trainings import WAYS, release, trained
 
 from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate, get_metric
@@ -47,18 +45,6 @@ def warning_of(words, library, way, *data, **how):
 def test_useless_queries(library, way):
     equal = np.repeat(np.arange(200), 20) % 2  # labels of a query
     warning_of("200 of 200 queries have zero gradient", library, way, X, equal, GROUP, 2)
-
-
-def test_warnings_within_tools_show_the_line_that_called_them():
-    """Also those of metrics alone."""
-    labels = 1.0 + Y
-    search = GridSearchCV(ranker("lightgbm", eval_metric="map"), {"max_depth": [2]}, cv=GroupKFold(2), refit=False)
-    qid = np.repeat(np.arange(200), 20)
-    with sklearn.config_context(enable_metadata_routing=True):
-        search.estimator.set_fit_request(qid=True).set_score_request(qid=True)
-        assert warnings_of(lambda: search.fit(X, labels, groups=qid, qid=qid))
-    assert warnings_of(lambda: evaluate("map", Y, labels, GROUP))
-    assert warnings_of(lambda: compare_scores("map", Y, -Y, labels, GROUP))
 
 
 THRESHOLDS = [str(m) for m in ONE_OF_EACH if hasattr(m, "threshold") and m.empty != "skip"]
@@ -203,10 +189,6 @@ def test_models_without_splits_of_bags_candidates_and_continued_trainings(librar
     before = fit(untrained(library, **{name: 1}))
     with pytest.warns(LTRWarning, match=f"{name}={value}"):  # rounds of the earlier model do not count
         fit(made, init_model=before)
-
-
-def test_a_model_without_rounds_is_silent():
-    fit(untrained("xgboost", n_estimators=0))  # warnings are errors; the others need a round
 
 
 @pytest.mark.parametrize(
