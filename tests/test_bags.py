@@ -156,6 +156,3 @@ def test_arguments_of_the_library_s_fit():
     assert np.array_equal(merged.predict(TRAIN.X), bag(ranker("catboost")).predict(TRAIN.X))
     with pytest.raises(LTRError, match="qid= and group_id="):
         bag(ranker("catboost"), group_id=TRAIN.qid)
-    for name in ("eval_set", "eval_X", "init_model", "xgb_model", "base_margin", "foo"):
-        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
-            bag(ranker("lightgbm"), **{name: None})

@@ -75,16 +75,6 @@ def test_a_study_goes_on_where_it_was_and_reports_what_it_found(tmp_path):
     assert "Left out, because a fold has no result: lightgbm lambdamart." in (out / "summary.md").read_text()
 
 
-def test_a_study_has_own_classes(own_names, tmp_path):
-    """The last --metrics counts, and the workers import them too."""
-    asked = ["--data", "generated:6,4,5", "--libraries", "lightgbm", "--natives", "none", "--no-defaults"]
-    done = CliRunner().invoke(app, ["quality", "--out", str(tmp_path), *SMALL, *asked, "--metrics", "mine@5,ndcg@5",
-                                    "--objectives", "error,rmse", "--import", own_names])  # fmt: skip
-    assert done.exit_code == 0, done.output
-    means = pd.read_csv(tmp_path / "summary.csv").set_index(["objective", "metric"])["mean"]
-    assert len({means[o, m] for o in ("error", "rmse") for m in ("mine@5", "ndcg@5")}) == 1
-
-
 def test_a_cell_is_kept_and_the_constant_model_knows_nothing(tmp_path):
     cell = cells.Cell("lightgbm", "yetirank", "yetirank", ("mrr", "ndcg@3"), Budget(6, leaves=4), fold=GENERATED)
     found = cells.run(cell, tmp_path)
@@ -143,18 +133,6 @@ def test_natives_are_given_to_the_library_that_knows_them_in_its_own_words():
         ("catboost", "YetiRank:mode=MAP", ("map",)),
         ("catboost", "yetirank", metrics),
     ]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("data", "nowhere"), ("data", "generated:5"), ("natives", "lambdarnak"), ("libraries", "sklearn"),
-     ("smooth", "map"), ("param", "subsample=1"), ("param", "sklearn:depth=3")],
-)  # fmt: skip
-def test_mistakes_end_a_study_before_it_begins(tmp_path, option, value):
-    found = study(tmp_path / "out", f"--{option}", value)
-    assert found.exit_code == 2
-    assert option in found.output
-    assert not (tmp_path / "out").exists()
 
 
 def test_folds_of_generated_data_and_of_folders_which_may_lack_vali(tmp_path):

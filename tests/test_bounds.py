@@ -4,24 +4,24 @@ import pickle
 
 import lightgbm as lgb
 import numpy as np
-import pandas as pd
 import pytest
 import xgboost as xgb
 from catboost import CatBoost, CatBoostError, Pool
 from own_classes import Right
 from rankers import LIBRARIES, ranker_class
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import GroupKFold
 from trainings import data_of as data_of_path
-from trainings import objectives
+from trainings import objectives, release
 from two_goals import BOTH, EVAL, LABELS, MAP, MONEY, NDCG, TEST, TRAIN, VALI, revenue
 
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate, get_objective
-from ltr_objectives.adapters import bagged, bounded
+from ltr_objectives.adapters import bounded
 from ltr_objectives.objectives.bounded import Bounded, Multipliers
 from ltr_objectives.objectives.typical import typical_size
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
+one_library = pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
 # between what 20 rounds for money and for NDCG reach on VALI in each library
 LEAST = {NDCG: 0.76, MAP: 0.79}
 
@@ -122,7 +122,7 @@ def test_a_training_that_goes_on_counts_its_own_rounds(library):
     assert found.bounds_[NDCG] == pytest.approx(record[NDCG][found.best_iteration_ - 9])
 
 
-@everywhere
+@one_library
 def test_one_training_is_on_the_front_of_weights(library):
     """No fixed weight has more of the first metric in the bound, as measured where the rounds are chosen."""
     best, rounds = 0.0, 30
@@ -189,24 +189,7 @@ def test_clicks_reach_the_parts_that_take_them_and_are_refused_by_others(objecti
     assert not np.allclose(plain, expected)
 
 
-@everywhere
-def test_folds_need_an_eval_set_and_then_keep_bounds(library):
-    table, of_vali = (pd.DataFrame(data.X).add_prefix("f").assign(qid=data.qid) for data in (TRAIN, VALI))
-    made, folds = ranker(library, MAP, {NDCG: 0.7}, 8), GroupKFold(3)
-    given = {"groups": TRAIN.qid, "cv": folds, "error_score": "raise"}
-    with pytest.raises(LTRError, match="eval_set"):
-        cross_val_score(made, table, TRAIN.y, **given)
-    found = cross_validate(
-        made, table, TRAIN.y, **given, params={"eval_set": [(of_vali, VALI.y)]}, return_estimator=True
-    )
-    for each, score, (_, test) in zip(
-        found["estimator"], found["test_score"], folds.split(table, groups=TRAIN.qid), strict=True
-    ):
-        assert each.bounds_[NDCG] >= 0.7
-        assert score == pytest.approx(evaluate(MAP, each.predict(table.iloc[test]), TRAIN.y[test], qid=TRAIN.qid[test]))
-
-
-@everywhere
+@one_library
 @pytest.mark.parametrize(
     ("words", "given", "params"),
     [
@@ -243,12 +226,6 @@ def test_what_cannot_be_bounded_is_refused_before_training(library, words, given
 def test_what_cannot_follow_bounds_is_refused_in_each_library(library, params):
     with pytest.raises(LTRError, match="bounds"):
         fit(library, **params)
-
-
-@everywhere
-def test_bags_have_no_bounds(library):
-    with pytest.raises(LTRError, match="bounds"):
-        bagged(ranker(library), TRAIN.X, TRAIN.y, qid=TRAIN.qid, **LABELS)
 
 
 # by the libraries' own functions

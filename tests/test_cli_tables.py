@@ -86,23 +86,6 @@ def test_from_training_to_metrics_with_rows_and_columns_in_any_order(library, en
     assert run_json("evaluate", *given[:3], f"scored.{ending}:score", *given[4:], "--per-query") == of_mixed
 
 
-@everywhere
-@pytest.mark.parametrize("ending", ["CSV", "Parquet"])
-def test_endings_may_be_in_capitals(library, ending):
-    """Of tables, models, scores, and the table of a comparison."""
-    model, _ = trained(library, *files("csv"))
-    capital = f"MODEL{SUFFIX[library].upper()}"
-    given = ["--library", library, *files(ending), *OPTIONS]
-    run_json("train", *given, "--out", capital)
-    run_json("predict", "--model", capital, "--data", f"test.{ending}", "--out", "SCORES.NPY")
-    np.testing.assert_allclose(np.load("SCORES.NPY"), predicted(model, "test.csv"), rtol=1e-6)
-    if library == "lightgbm":
-        compared = ["--objectives", "lambdarank", "--folds", 3, "--trees", 1, "--threads", 1]
-        run_json("compare", *given[:2], "--data", given[3], *compared, "--save-best", "A.TXT", "--out", "T.CSV")
-        assert Path("A.TXT").exists()
-        assert len(pd.read_csv("T.CSV")) == 1
-
-
 def test_the_model_is_that_of_letor_text(folder):
     for part, data in FOLD.items():
         write_letor(folder / f"{part}.txt", data)

@@ -178,16 +178,3 @@ def test_no_cut_model_of_the_others_is_read(library, form, tmp_path, monkeypatch
         path.write_bytes(whole[:size])
         with pytest.raises(LTRError, match=path.name):
             ranker_class(library)().load_model(path)
-
-
-@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
-def test_a_damaged_archive_is_an_error_that_names_it(workplace, ending):
-    module = pytest.importorskip({"gz": "gzip", "xz": "lzma"}.get(ending, ending))
-    rng = np.random.default_rng(0)
-    lines = "".join(f"{rng.integers(2)},{i // 9},{rng.normal()}\n" for i in range(500))
-    whole = module.compress(b"label,qid,f\n" + lines.encode())
-    name = f"a.csv.{ending}"
-    for place in range(0, len(whole), len(whole) // 9):
-        for damaged in (whole[:place] + b"\xff\xff\xff" + whole[place + 3 :], whole[:place]):
-            Path(name).write_bytes(damaged)
-            assert f"--data {name}: " in fails("compare", "--data", name)

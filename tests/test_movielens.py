@@ -1,15 +1,9 @@
 """The folds of MovieLens: users are whole, and features know no label that is ranked."""
 
-import http.client
-import io
-import unittest.mock
-import urllib.error
-
 import numpy as np
 import pytest
 from movielens_files import movielens_archive
 
-from benchmarks import movielens
 from benchmarks.movielens import fetch_movielens
 from ltr_objectives import LTRError
 
@@ -70,21 +64,3 @@ def test_labels_that_are_ranked_change_no_feature(name, tmp_path, monkeypatch):
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one.X, other.X)
         np.testing.assert_array_equal(4 - one.y, other.y)
-
-
-def test_movielens_is_downloaded_once_and_damage_is_named(name, tmp_path, monkeypatch):
-    content, asked = (tmp_path / f"{name}.zip").read_bytes(), []
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(movielens.urllib.request, "urlopen", lambda url, **_: asked.append(url) or io.BytesIO(content))
-    one, other = fetch_movielens(name), fetch_movielens(name)
-    assert asked == [f"https://files.grouplens.org/datasets/movielens/{name}.zip"]
-    np.testing.assert_array_equal(one.train.X, other.train.X)
-    kept = tmp_path / "cache" / "movielens" / f"{name}.zip"
-    kept.write_bytes(b"damaged")
-    with pytest.raises(LTRError, match="delete it"):
-        fetch_movielens(name)
-    kept.unlink()
-    for wrong in (io.BytesIO(b"a login page"), urllib.error.URLError("none"), http.client.IncompleteRead(b"half")):
-        monkeypatch.setattr(movielens.urllib.request, "urlopen", unittest.mock.Mock(side_effect=[wrong]))
-        with pytest.raises(LTRError, match=r"try again|by other means"):
-            fetch_movielens(name)

@@ -10,8 +10,6 @@ import pytest
 from loading import load, read_toml
 
 import ltr_objectives
-from ltr_objectives import adapters
-from ltr_objectives.libraries import LIBRARIES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -63,14 +61,6 @@ def test_a_public_name_stands_in_all_three_lists():
     assert sorted(name for _, name in listed) == sorted(ltr_objectives.__all__)
 
 
-def test_every_public_name_is_there():
-    for module in (ltr_objectives, adapters):
-        for name in module.__all__:
-            assert getattr(module, name) is not None
-        with pytest.raises(AttributeError, match="nothing"):
-            module.nothing  # noqa: B018 - the look is the test
-
-
 def test_public_names_and_their_parameters_are_those_of_the_list():
     """docs/promises.md says what may change."""
     if not (ROOT / "docs").exists():
@@ -83,29 +73,6 @@ def test_public_names_and_their_parameters_are_those_of_the_list():
 def test_a_citation_names_the_version():
     citation = ROOT / "CITATION.cff"
     assert not citation.exists() or f"\nversion: {ltr_objectives.__version__}\n" in citation.read_text()
-
-
-RANKERS = [(name, facts.ranker) for name, facts in LIBRARIES.items()]
-
-
-@pytest.mark.parametrize(("library", "name"), RANKERS)
-def test_a_script_with_the_name_of_a_library_is_named(library, name, tmp_path):
-    script = tmp_path / f"{library}.py"
-    script.write_text(f"from ltr_objectives.adapters import {name}")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert f"ImportError: {name} cannot be imported, because {script}" in done.stderr
-
-
-@pytest.mark.parametrize(("library", "name"), [*RANKERS, ("sklearn", "LGBMRanker")])
-def test_the_error_of_a_library_that_cannot_be_imported_is_shown(library, name, tmp_path):
-    """As of python -OO, in which XGBoost and LightGBM miss their docstrings."""
-    (tmp_path / f"{library}.py").write_text("" if library == "sklearn" else "None.partition(' ')")
-    run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from ltr_objectives.adapters import {name}"
-    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
-    reason = "'sklearn' is not a package" if library == "sklearn" else "no attribute 'partition'"
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError")
-    assert reason in last
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path):
@@ -126,9 +93,3 @@ def test_the_readme_of_an_index_has_absolute_links():
     text = "[a](docs/x.md#y) ![b](docs/z.png) [c](https://d.org) [e](#f)"
     made = f"[a]({at}/blob/v1/docs/x.md#y) ![b]({at}/raw/v1/docs/z.png) [c](https://d.org) [e](#f)"
     assert load(ROOT / "setup.py").absolute(text, at, "1") == made
-
-
-@pytest.mark.release
-def test_warmup_prints_where_the_machine_code_lies():
-    done = subprocess.run([sys.executable, "-m", "ltr_objectives.warmup"], check=True, capture_output=True, text=True)
-    assert "cache:" in done.stdout

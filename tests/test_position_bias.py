@@ -10,7 +10,7 @@ from rankers import LIBRARIES, NATIVE, everywhere, ranker
 from scipy import optimize, stats
 
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate
-from ltr_objectives.adapters import PropensityDisplay, bagged, position_offsets, refit
+from ltr_objectives.adapters import bagged, position_offsets, refit
 from ltr_objectives.datasets import make_ranking, make_ranking_fold
 from ltr_objectives.position_bias import BENT, centred, estimate
 
@@ -269,22 +269,6 @@ def test_a_correction_ranks_better(library):
     difference = values(position=log.position) - values()
     assert difference.mean() > 0
     assert stats.ttest_1samp(difference, 0).pvalue < 0.01
-
-
-def test_the_picture_shows_each_position_that_was_shown():
-    pytest.importorskip("matplotlib").use("agg")
-    found = estimate(Queries([1, 0, 1, 0, 1, 0], [2, 2, 2]), [0, 1, 0, 3, 3, 0])
-    display = PropensityDisplay.from_offsets(found)
-    points, curve = display.ax_.lines
-    np.testing.assert_array_equal(points.get_xdata(), [1, 2, 4])
-    np.testing.assert_allclose(points.get_ydata(), found.propensities[[0, 1, 3]])
-    np.testing.assert_allclose(curve.get_ydata(), np.arange(1.0, 5.0) ** -found.eta)
-
-
-def test_centred_values_have_mean_0_in_each_query(rng):
-    sizes = rng.integers(1, 6, 20)
-    values = centred(rng.normal(size=sizes.sum()), Queries(np.zeros(sizes.sum()), sizes))
-    np.testing.assert_allclose(np.add.reduceat(values, np.cumsum(sizes) - sizes), 0.0, atol=1e-12)
 
 
 @everywhere

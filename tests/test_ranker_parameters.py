@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from catalog import PATHS
-from rankers import EVAL, NATIVE, TRAIN, VALI, everywhere, fit, ranker, ranker_class
+from rankers import EVAL, NATIVE, TRAIN, VALI, everywhere, fit, ranker_class
 
 from ltr_objectives import LTRError, Mixture
-from ltr_objectives.adapters import bagged
 from ltr_objectives.libraries import LIBRARIES as TABLES
 
 QUERIES = {"X": TRAIN.X, "y": TRAIN.y, "qid": TRAIN.qid}
@@ -120,14 +119,10 @@ def test_early_stopping_is_the_same_under_all_names(library, name):
     )  # fmt: skip
     assert found.evals_result_ == expected.evals_result_
     assert found.best_iteration_ == expected.best_iteration_ < 60
-    bags = (bagged(ranker(library, **params, **{n: 4}), **QUERIES, bags=2) for n in (name, "early_stopping_rounds"))
-    assert len({each.best_iteration_ for each in bags}) == 1
     with pytest.raises(LTRError, match="eval_set"):
         fit(library, **{name: 4})
     if library == "lightgbm":
         assert fit(library, given=EVAL, **{name: 0}).best_iteration_ == 8
-        with pytest.raises(LTRError, match="best round"):
-            fit(library, given=EVAL, boosting_type="dart", **{name: 4})
 
 
 @pytest.mark.parametrize("objective", ["yetiloss:map", "lambdarank", "auto"])

@@ -1,14 +1,12 @@
 """Trade-offs: each line is a training by hand, compared with the first of them."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
-from commands import fails, run, run_json
+from commands import run, run_json
 from own_classes import Right
 from rankers import LIBRARIES, ranker_class
+from trainings import release
 from two_goals import BOTH, EVAL, LABELS, MONEY, NDCG, TRAIN, VALI, revenue
 
 from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate
@@ -98,16 +96,7 @@ def test_initial_scores_count_in_the_comparison():
     assert found.lines[0].first == pytest.approx(mean)
 
 
-@everywhere
-def test_clicks_at_positions_train_both_goals(library):
-    position = np.concatenate([np.arange(size) for size in TRAIN.group])
-    clicks = (np.random.default_rng(0).random(len(position)) < 1.0 / (1.0 + position)) * 1.0
-    found = tradeoff(ranker(library, (NDCG, "map"), 5), TRAIN.X, clicks, qid=TRAIN.qid, weights=[0.3],
-                     eval_set=[(VALI.X, (VALI.y > 1) * 1.0)], eval_qid=[VALI.qid], position=position)  # fmt: skip
-    assert len(found.lines) == 2
-
-
-@everywhere
+@pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
 @pytest.mark.parametrize(
     ("words", "params", "given"),
     [
@@ -173,11 +162,6 @@ def test_the_picture_of_comparisons_has_each_difference_with_its_interval():
         ComparisonDisplay({})
 
 
-def test_matplotlib_is_loaded_when_a_picture_is_drawn():
-    code = "import sys; from ltr_objectives.adapters import TradeoffDisplay; assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 # the command
 
 
@@ -214,17 +198,3 @@ def test_the_command_writes_table_and_picture(files):
     assert "may lose 2%" in printed
     assert (files / "picture.png").stat().st_size > 10_000
     assert [*pd.read_csv("table.csv")["training"]] == [f"{NDCG} alone", "may lose 2%"]
-
-
-@pytest.mark.parametrize(
-    ("words", "more", "metrics"),
-    [
-        ("eval_metric", [], NDCG),
-        ("revenu", [], f"{NDCG},ndcg@10[revenu]"),
-        ("lose", ["--lose", "a"], f"{NDCG},{MONEY}"),
-        ("--picture", ["--picture", "x.doc"], f"{NDCG},{MONEY}"),
-        ("--library", ["--library", "x"], f"{NDCG},{MONEY}"),
-    ],
-)
-def test_the_command_names_what_is_wrong(files, words, more, metrics):
-    assert words in fails(*options(*more, metrics=metrics))

@@ -143,21 +143,6 @@ def test_documents_have_the_hessians_of_native_objectives(library, native):
     assert total == pytest.approx(hess.sum(), rel=0.2 if library == "catboost" else 1e-5)  # of random rankings
 
 
-@pytest.mark.parametrize(("library", "native"), MEASURED)
-def test_a_native_objective_and_its_twin_learn_as_much_with_the_same_documents(library, native):
-    """The spread of the scores: an L2 that is too large for the Hessians keeps them near 0."""
-    data = make_ranking(100, mean_length=15, features=10)
-    data = replace(data, y=labels_for(library, native, data.y, get_metric("err"))[0])
-    budget = replace(TINY, documents=20.0, min_child_weight=1.0)
-
-    def spread(objective):
-        ranker, _ = trials.train(Trial(library, objective, budget), data, None, [get_metric("ndcg@5")])
-        return np.std(ranker.predict(data.X))
-
-    if twin := libraries.LIBRARIES[library].twin(native):
-        assert spread(native) == pytest.approx(spread(twin), rel=0.4)
-
-
 def config(model):
     """Return the parameters of a trained model."""
     if isinstance(model, xgb.Booster):
