@@ -1,15 +1,13 @@
 """Tables of studies: choices on validation, pooling, leads, and those that are published."""
 
 import itertools
-import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from commands import benchmark
 from scipy import stats
 
-from benchmarks import lead, publish, report, summary
+from benchmarks import lead, publish, summary
 
 SETS = "MQ2008", "OHSUMED", "generated-calibrated 5,5,100"
 
@@ -60,7 +58,7 @@ def pooled(values, *labels, sets=SETS):
     return [np.concatenate([values[data, "lightgbm", label, "map"] for data in sets]) for label in labels]
 
 
-def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_of_data(tmp_path):
+def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_of_data():
     values = named_values()
     with_threshold = {"yetiloss:{metric}": "yetiloss:ndcg+yetiloss:{metric}"}
     mixed = {key if key[0] == "MQ2008" else (*key[:2], with_threshold.get(key[2], key[2]), "map(threshold=2)"): v
@@ -76,28 +74,8 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     assert row["by_set_se"] == pytest.approx(np.hypot(stats.sem(first), stats.sem(second)) / 2)
     assert table.loc[(summary.POOLED, "map"), "queries"] == 180
     assert table.loc[("generated data", "auc"), "ours"] == "yetiloss:auc"
-    kinds = dict(zip(SETS, ("search", "medicine"), strict=False))
-    at_defaults = ("settings=defaults", "settings=defaults"), ("settings=defaults", "")
-    for name in kinds:
-        (tmp_path / name).mkdir()
-        part = {key: v for key, v in values.items() if key[0] == name}
-        report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
-        (tmp_path / name / "study.json").write_text(json.dumps({"command": f"of {name}", "versions": {name: "1"}}))
-        settings = [(*key, text) for key in part for text in (*at_defaults[key[2] == lead.ON_VALI], "", "leaves=7")]
-        columns = "data", "library", "label", "metric", "params"
-        pd.DataFrame(settings, columns=columns).to_csv(tmp_path / name / "chosen.csv")
-    benchmark("report", "--out", tmp_path, *(f"--study={kind}={tmp_path / name}" for name, kind in kinds.items()))
-    assert (tmp_path / "lead.png").exists()
-    written = json.loads((tmp_path / "study.json").read_text())
-    assert written["versions"].items() >= {(name, "1") for name in kinds}
-    assert written["studies"] == {name: f"of {name}" for name in kinds}
-    real = {key: v for key, v in values.items() if key[0] in kinds}
-    read = pd.read_csv(tmp_path / "lead.csv")
-    assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
-    defaults = {key: np.array([True, key[2] != lead.ON_VALI, False, False]) for key in real}
-    pd.testing.assert_frame_equal(read, lead.lead(real, kinds, defaults), check_dtype=False)
-    assert (set(read["native_at_defaults"]), set(read["ours_at_defaults"])) == ({0.25}, {0.5})
-    assert "| 25% / 50% |" in (tmp_path / "summary.md").read_text()
+    real = {key: v for key, v in values.items() if key[0] in SETS[:2]}
+    read = lead.lead(real, dict(zip(SETS, ("search", "medicine"), strict=False)))
     p = [stats.ttest_1samp(sets_gap, 0).pvalue for sets_gap in gaps(real)]
     assert read["p"][read["data"] == summary.POOLED].tolist() == pytest.approx([2 * min(p), max(*p, 2 * min(p))])
 

@@ -2,13 +2,10 @@
 
 import itertools
 
-import lightgbm as lgb
 import numpy as np
 import pytest
 from clicks import click_log
 from conftest import OBJECTIVES
-from scipy import stats
-from trainings import release
 
 from ltr_objectives import (
     LambdaLoss,
@@ -17,12 +14,10 @@ from ltr_objectives import (
     LTRWarning,
     Queries,
     RankNet,
-    evaluate,
     get_objective,
     objective_names,
 )
-from ltr_objectives.adapters import lightgbm_objective
-from ltr_objectives.datasets import make_ranking, make_ranking_fold
+from ltr_objectives.datasets import make_ranking
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.testing import random_labels
 
@@ -110,33 +105,3 @@ def test_objectives_that_correct_nothing_say_so():
         if not corrects:
             with pytest.raises(LTRError, match="propensity"):
                 objective.gradient_hessian([0.0, 1.0], [0, 1], [2], propensity=[1.0, 0.5])
-
-
-# trainings on simulated clicks
-
-SPARSE = pytest.mark.filterwarnings("ignore:.*queries have zero gradient")  # most have no click
-PARAMS = {
-    "num_leaves": 7, "max_bin": 63, "verbose": -1, "num_threads": 1, "deterministic": True, "force_col_wise": True,
-    "seed": 0, "metric": "None", "min_sum_hessian_in_leaf": 1e-3,
-}  # fmt: skip
-
-
-def train(log, objective, rounds=50, **how):
-    data = lgb.Dataset(log.data.X, log.clicks, group=log.data.group)
-    return lgb.train({**PARAMS, "objective": lightgbm_objective(objective, **how)}, data, rounds)
-
-
-@SPARSE
-@pytest.mark.parametrize("objective", ["lambdamart", *release(["yetiloss:ndcg", "ranknet"])])
-def test_correction_ranks_better(objective):
-    shares = (0.45, 0.25, 0.15, 0.1, 0.05)
-    train_on, _, test = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=shares)
-    log = click_log(train_on, 1)
-
-    def values(**how):
-        """Return true NDCG@10 by query."""
-        return evaluate("ndcg@10", train(log, objective, **how).predict(test.X), test.y, test.group, per_query=True)
-
-    difference = values(propensity=log.propensity) - values()
-    assert difference.mean() > 0
-    assert stats.ttest_1samp(difference, 0).pvalue < 0.01

@@ -6,6 +6,7 @@ import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from limits import balances_roughly, hessian_limit, longest_step, may_be_negativ
 from oracles.references import reference
 
 from ltr_objectives import (
+    Langevin,
     LTRError,
+    Metric,
     Mixture,
     Objective,
     Queries,
@@ -120,6 +123,18 @@ def test_str_is_the_text_of_an_objective(every_objective):
         assert not every_objective.normalize
     else:
         assert get_objective(text) == every_objective
+
+
+@pytest.mark.parametrize("cls", [*Objective.named.values(), *Metric.named.values(), Subsample, Langevin])
+def test_whole_numbers_become_ints(cls):
+    required = {"objective": "ranknet"} if issubclass(cls, Subsample | Langevin) else {}
+    required |= {"k": 5} if getattr(cls, "cutoff", "") == "required" else {}
+    names = [f.name for f in dataclasses.fields(cls) if int in (f.type, *get_args(f.type))]
+    for name in names if getattr(cls, "cutoff", "") not in ("none", "query") else ():
+        made = cls(**{**required, name: np.float32(3.0)})
+        assert type(getattr(made, name)) is int
+        if isinstance(made, Objective):
+            made.reference_loss(np.array([0.3, 0.1, -0.2]), np.array([1.0, 0.0, 1.0]))
 
 
 # exp underflows near 88 to 104 in float32 and 708 to 746 in float64; sigma halves or doubles that

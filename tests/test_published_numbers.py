@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 
-import examples
 import numpy as np
 import pandas as pd
 import pytest
@@ -180,15 +179,6 @@ def test_two_one_sided_tests_and_the_random_effect():
     assert single["within"] > equivalence.MARGIN
     assert single["equivalent_p"] > 0.5
     assert np.isnan(single["equal_p"])
-
-
-def test_the_picture_of_a_trade_off_is_that_of_its_page(monkeypatch):
-    page = ROOT / "docs" / "several_goals.md"
-    examples.less_data(monkeypatch)
-    [ax] = publish.front(publish.found_on("several_goals.md")).axes
-    trainings = set(re.findall(r"^((?:may lose|weight) [\d.]+%?)", page.read_text(), re.M))
-    assert len(trainings) > 6
-    assert trainings < {text.get_text() for text in ax.texts}
 
 
 def page(name):

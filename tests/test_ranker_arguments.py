@@ -1,13 +1,9 @@
 """Arguments of ``fit`` that the estimators take or refuse, beside the rows of refusals.toml."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from rankers import EVAL, TRAIN, VALI, everywhere, fit, ranker
-
-from ltr_objectives import get_objective
 
 
 @everywhere
@@ -16,20 +12,6 @@ def test_arguments_of_another_library_are_refused(library):
     for name in (*(name for of, name in own.items() if of != library), "foo"):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             fit(library, given={name: None})
-
-
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_the_library_gets_an_objective_that_shows_what_it_is(library, monkeypatch):
-    """Trackers of experiments record the text of a parameter."""
-    seen, module = [], sys.modules[library]
-
-    def train(params, *others, plain=module.train, **how):
-        seen.append(how.get("obj") or params["objective"])
-        return plain(params, *others, **how)
-
-    monkeypatch.setattr(module, "train", train)
-    fit(library, "ranknet:sigma=2")
-    assert repr(get_objective("ranknet:sigma=2")) in str(seen[0])
 
 
 def test_xgboost_s_own_arguments_of_fit():

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from commands import run, run_json
+from commands import run_json
 from own_classes import Right
 from rankers import LIBRARIES, ranker_class
 from trainings import release
@@ -189,12 +189,3 @@ def test_the_command_prints_the_table_of_the_function(files):
     for line, by_function in zip(found["lines"], expected.lines, strict=True):
         assert (line["training"], line["on_front"]) == (by_function.training, by_function.on_front)
         np.testing.assert_allclose(line["second_change"], by_function.second_change, atol=1e-6)
-
-
-def test_the_command_writes_table_and_picture(files):
-    pytest.importorskip("matplotlib")
-    printed = run(*options("--lose", 0.02, "--out", "table.csv", "--picture", "picture.png"))
-    assert MONEY in printed
-    assert "may lose 2%" in printed
-    assert (files / "picture.png").stat().st_size > 10_000
-    assert [*pd.read_csv("table.csv")["training"]] == [f"{NDCG} alone", "may lose 2%"]

@@ -83,13 +83,6 @@ def test_two_workers_train_the_model_of_one_process(jobs, library, objective, tm
         assert result.metrics["train-map"] == pytest.approx(evaluate("map", scores, DATA[1], qid=DATA[2]), abs=1e-6)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_worker_that_dies_ends_the_training(jobs, library, tmp_path):
-    with pytest.raises(ray.train.WorkerGroupError):
-        train(jobs, library, tmp_path, die=True)
-    assert (tmp_path / "died").exists()
-
-
 @pytest.mark.parametrize(("every", "begun"), [(0, {"0 rounds"}), (2, {"0 rounds", "2 rounds"})])
 def test_with_max_failures_the_training_begins_again(jobs, every, begun, tmp_path):
     _, path = train(jobs, "xgboost", tmp_path, failures=1, die=True, every=every)

@@ -3,7 +3,6 @@
 import os
 import sys
 
-import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pyspark
@@ -12,7 +11,7 @@ import xgboost as xgb
 from generated import ranking
 
 from ltr_objectives import evaluate
-from ltr_objectives.adapters import lightgbm_objective, xgboost_metric, xgboost_objective
+from ltr_objectives.adapters import xgboost_metric, xgboost_objective
 
 X, Y, QID = ranking(0, levels=4)
 NAMES = [f"f{i}" for i in range(X.shape[1])]
@@ -53,14 +52,6 @@ def test_two_workers_train_the_model_of_one_process(spark, objective):
     np.testing.assert_allclose(scores_of(model), alone(objective), atol=1e-5)
 
 
-def test_without_force_repartition_queries_are_cut(spark):
-    """As many partitions as workers stay as they are, of which the page warns."""
-    data = spark.createDataFrame(FRAME)
-    assert data.rdd.getNumPartitions() == 2
-    model = ranker(obj=xgboost_objective("queryrmse")).fit(data)
-    assert np.abs(scores_of(model) - alone("queryrmse")).max() > 0.1
-
-
 def test_early_stopping_by_our_metric(spark):
     held_out = np.random.default_rng(0).random(QID.max() + 1)[QID] < 0.3
     model = ranker(
@@ -79,24 +70,3 @@ def test_an_error_on_one_worker_ends_the_training(spark):
     estimator = ranker(obj=xgboost_objective("lambdamart:err"), force_repartition=True)
     with pytest.raises(Exception, match=r"err .*labels"):
         estimator.fit(spark.createDataFrame(wrong))
-
-
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_a_model_for_each_group_of_rows(spark, library):
-    def train(part):
-        if library == "lightgbm":
-            params = {"verbose": -1, "deterministic": True, "force_col_wise": True, "num_threads": 1}
-            data = lgb.Dataset(part[NAMES], part["label"], group=np.unique(part["qid"], return_counts=True)[1])
-            model = lgb.train({**params, "objective": lightgbm_objective("lambdamart:map")}, data, 8)
-            return model.model_to_string().encode()
-        data = xgb.DMatrix(part[NAMES], part["label"], qid=part["qid"])
-        return bytes(xgb.train(XGB, data, 8, obj=xgboost_objective("lambdamart:map")).save_raw("ubj"))
-
-    def fit(part):
-        return pd.DataFrame({"segment": part["segment"].iloc[:1], "model": [train(part)]})
-
-    rows = spark.createDataFrame(FRAME.assign(segment=QID % 2))
-    found = rows.groupBy("segment").applyInPandas(fit, "segment long, model binary").toPandas()
-    assert sorted(found["segment"]) == [0, 1]
-    for segment, model in zip(found["segment"], found["model"], strict=True):
-        assert bytes(model) == train(FRAME[segment == QID % 2])

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import examples
 import lightgbm as lgb
-import mlflow
 import numpy as np
 import onnxmltools
 import onnxruntime
@@ -133,16 +132,6 @@ def test_onnx_of_lightgbm(recipes, missing, split):
     np.testing.assert_allclose(score(made.SerializeToString()), booster.predict(OTHER), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [XGBRanker, LGBMRanker])
-def test_onnx_of_estimators(recipes, kind):
-    ranker = kind(objective="yetiloss:map", n_estimators=20).fit(X, Y, qid=QID)
-    convert, model = onnxmltools.convert_xgboost, ranker.booster_
-    if kind is LGBMRanker:
-        convert, model = onnxmltools.convert_lightgbm, recipes["with_objective"](ranker.booster_)
-    made = convert(model, initial_types=recipes["row"])
-    np.testing.assert_allclose(score(made.SerializeToString()), ranker.predict(OTHER), atol=1e-5)
-
-
 @pytest.mark.parametrize("missing", [False, True])
 def test_onnx_of_catboost(recipes, missing, tmp_path):
     ranker = CatBoostRanker(objective="yetiloss:map", n_estimators=20).fit(features(missing), Y, qid=QID)
@@ -152,14 +141,6 @@ def test_onnx_of_catboost(recipes, missing, tmp_path):
     [scores] = session.run(None, {session.get_inputs()[0].name: rows})
     assert np.ptp(ranker.predict(rows)) > 0.1
     np.testing.assert_allclose(scores.ravel(), ranker.predict(rows), atol=1e-5)
-
-
-def test_onnx_loses_zero_as_missing(recipes):
-    """The page's warning, so that it is noticed when it need not be."""
-    booster = by_lightgbm(zero_as_missing=True)
-    made = onnxmltools.convert_lightgbm(recipes["with_objective"](booster), initial_types=recipes["row"])
-    scores = score(made.SerializeToString())
-    assert np.abs(scores - booster.predict(OTHER)).max() > 0.1
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -203,21 +184,6 @@ def test_code_of_catboost(missing, tmp_path):
     scores, address = np.zeros(len(rows)), lambda array: ctypes.c_void_p(array.ctypes.data)
     ctypes.CDLL(str(tmp_path / "model.so")).score(address(rows), *rows.shape, address(scores))
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_mlflow_loads_the_library_s_model(tmp_path):
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    experiment = mlflow.create_experiment("serving", artifact_location=tmp_path.as_uri())
-    for flavor, kind in ((mlflow.xgboost, XGBRanker), (mlflow.lightgbm, LGBMRanker), (mlflow.catboost, CatBoostRanker)):
-        ranker = kind(objective="yetiloss:map", n_estimators=5).fit(X, Y, qid=QID)
-        with mlflow.start_run(experiment_id=experiment):
-            needs = flavor.get_default_pip_requirements()
-            logged = flavor.log_model(ranker.booster_, name="ranker", pip_requirements=needs)
-        model = flavor.load_model(logged.model_uri)
-        assert type(model).__module__.partition(".")[0] in ("xgboost", "lightgbm", "catboost")
-        rows = xgb.DMatrix(X) if kind is XGBRanker else X
-        assert np.array_equal(model.predict(rows), ranker.predict(X))
-        assert np.array_equal(np.ravel(mlflow.pyfunc.load_model(logged.model_uri).predict(X)), ranker.predict(X))
 
 
 @pytest.mark.parametrize("base_score", [0, 0.5])
