@@ -123,12 +123,6 @@ def test_a_candidate_s_name_has_the_options_of_the_convention(any_metric: Metric
             assert get_objective(name) == objective
 
 
-def test_one_query_has_no_standard_error():
-    one = VALI.select([0])
-    found = fitted("lightgbm", eval_set=[(one.X, one.y)], eval_qid=[one.qid])
-    assert all(each.se is None for each in found.report_)
-
-
 @pytest.mark.parametrize("text", ["ndcg@5[other]", "ndcg@5 + 0.5*map[other]"])
 def test_it_chooses_for_the_labels_of_goals(text):
     steps = np.quantile(TRAIN.X[:, 1], [0.5, 0.8])

@@ -238,17 +238,6 @@ def test_categories_and_parameters_reach_every_training(library):
     assert row(compare(*given, "--param", f"{slow}=1000"), PAIR[library], "ndcg")["mean"] != plain
 
 
-def test_rank_map_learns_from_labels_above_0_and_says_so():
-    note = "rank:map learns only which labels are above 0"
-    asked = ["--objectives", "rank:map", "--library", "xgboost", "--metric", "map"]
-    found = compare(*asked)
-    assert (found["notes"], found["left_out"], found["features"]) == ([note], {}, NAMES)
-    pd.read_csv("data.csv").assign(label=DATA.y > 0).to_csv("clicks.csv", index=False)
-    assert compare(*asked, data="clicks.csv")["notes"] == []
-    train = ["train", "--train", "data.csv", "--out", "a.json", "--library", "xgboost", "--ignore", "weight"]
-    assert run_json(*train, "--objective", "rank:map", "--trees", 3, "--threads", 1)["notes"] == [note]
-
-
 @pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")  # the command prints them
 def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore():
     rng = np.random.default_rng(0)

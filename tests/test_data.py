@@ -168,21 +168,6 @@ def test_files_without_rows_cut_short_and_of_other_kinds_are_refused(tmp_path):
             load_letor(tmp_path / "a.txt.gz")
 
 
-def test_missing_files_are_refused_with_a_hint(tmp_path):
-    with pytest.raises(LTRError, match="nowhere"):
-        load_letor(tmp_path / "nowhere")
-    (tmp_path / "Fold1").mkdir()
-    write(tmp_path / "Fold1" / "train.txt", ROWS)
-    with pytest.raises(LTRError, match=r"pass one fold.*Fold1"):
-        load_letor(tmp_path)
-    with pytest.raises(LTRError, match="no test file"):
-        load_letor(tmp_path / "Fold1")
-    write(tmp_path / "set1.train.txt", ROWS)
-    write(tmp_path / "set2.train.txt", ROWS)
-    with pytest.raises(LTRError, match=r"pass one of .*set1, .*set2"):
-        load_letor(tmp_path)
-
-
 def by_definition(scores, item, sizes, k, familiarity, vectors, labels, expected):
     shown, novelty, diversity, serendipity, first = set(), [], [], [], 0
     for size in sizes:

@@ -1,7 +1,6 @@
 """The package is complete and light to import, and says what to do where it is not."""
 
 import ast
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,15 +72,6 @@ def test_public_names_and_their_parameters_are_those_of_the_list():
 def test_a_citation_names_the_version():
     citation = ROOT / "CITATION.cff"
     assert not citation.exists() or f"\nversion: {ltr_objectives.__version__}\n" in citation.read_text()
-
-
-def test_a_checkout_without_links_says_what_to_do(tmp_path):
-    without = shutil.ignore_patterns("adapters", "__pycache__")
-    shutil.copytree(ROOT / "ltr_objectives", tmp_path / "ltr_objectives", ignore=without)
-    (tmp_path / "ltr_objectives" / "adapters").write_text("../adapters")  # what git writes on Windows
-    done = subprocess.run([sys.executable, "-c", "import ltr_objectives"], cwd=tmp_path, capture_output=True, text=True)
-    assert "ImportError" in done.stderr
-    assert "git config core.symlinks true" in done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:Reliance on distutils from stdlib:UserWarning")

@@ -8,6 +8,7 @@ import pytest
 from clicks import click_log, ranks
 from rankers import LIBRARIES, NATIVE, everywhere, ranker
 from scipy import optimize, stats
+from trainings import release
 
 from ltr_objectives import LTRError, LTRWarning, Queries, evaluate
 from ltr_objectives.adapters import bagged, position_offsets, refit
@@ -253,7 +254,7 @@ def test_labels_that_are_no_clicks_and_advice_are_warned_of():
     np.testing.assert_array_equal(made.predict(X), ranker("lightgbm").fit(X, unbiased, qid=qid).predict(X))
 
 
-@everywhere
+@pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
 def test_a_correction_ranks_better(library):
     shares = (0.45, 0.25, 0.15, 0.1, 0.05)
     train, _, test = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=shares)

@@ -95,14 +95,11 @@ def test_a_model_of_a_table_predicts_arrays(library):
 
 def test_attributes_of_xgboost_s_estimator(fitted):
     trained = fitted["xgboost"]
-    assert trained.get_booster().num_boosted_rounds() == trained.best_iteration + 1 == trained.best_iteration_
-    assert trained.evals_result() == trained.evals_result_
+    assert trained.best_iteration + 1 == trained.best_iteration_
     assert trained.best_score == max(trained.evals_result_["validation_0"]["map"])
     assert trained.apply(TEST.X).shape == (len(TEST.y), trained.best_iteration_)
     assert trained.apply(TEST.X, iteration_range=(0, 1)).shape == (len(TEST.y), 1)
     assert np.array_equal(trained.predict(TEST.X, iteration_range=None), trained.predict(TEST.X))
-    first = (trained.predict(TEST.X, iteration_range=each) for each in ((0, 1), np.array([0, 1])))
-    assert np.array_equal(*first)
     moved = trained.predict(TEST.X, base_margin=np.ones(len(TEST.y)))
     np.testing.assert_allclose(moved, trained.predict(TEST.X) + 1, atol=1e-5)
     again = fit("xgboost", n_estimators=2)

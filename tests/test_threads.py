@@ -2,16 +2,13 @@
 
 import json
 
-import lightgbm as lgb
 import numpy as np
 import pytest
-import xgboost as xgb
 from rankers import LIBRARIES, fit, ranker_class
 from recording import Recording, threads_of
-from sklearn.model_selection import GroupKFold
 from trainings import data_of, trained
 
-from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_objective
+from ltr_objectives.adapters import lightgbm_metric
 from ltr_objectives.kernels import threads
 from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.metrics import base
@@ -56,31 +53,6 @@ def test_the_rankers_use_the_training_s_threads(library, name, asked):
         params = {} if count is None else {name: count}
         made = ranker_class(library)(objective=Recording(), eval_metric="map", **rounds, **params)
         assert threads_of(lambda made=made: made.fit(X, LABELS, qid=QID)) == used
-
-
-def test_other_ways_to_train(asked):
-    def dataset():
-        return lgb.Dataset(X, LABELS, group=GROUP)
-
-    ours, light = xgboost_objective(Recording()), lightgbm_objective(Recording())
-    data, folds = xgb.DMatrix(X, LABELS, qid=QID), [*GroupKFold(3).split(X, groups=QID)]
-    params, quiet = {"nthread": 2}, {"objective": light, "num_threads": 2, "metric": "None", "verbose": -1}
-    booster = xgb.Booster(params, [data])
-    of_light = lgb.Booster({**quiet, "objective": "none"}, dataset())
-    in_function = {**quiet, "objective": lambda s, d: light(s, d)}
-    for work in (
-        lambda: xgb.cv(params, data, 2, nfold=2, obj=ours),
-        lambda: booster.update(data, 0, fobj=ours),
-        lambda: xgb.train(params, data, 2, obj=lambda s, d: ours(s, d)),
-        lambda: of_light.update(fobj=light),
-        lambda: lgb.train(in_function, dataset(), 2),
-        lambda: lgb.cv(quiet, dataset(), 2, folds=folds),
-        lambda: lgb.LGBMRanker(objective=light, n_jobs=2, n_estimators=2, verbose=-1).fit(X, LABELS, group=GROUP),
-    ):
-        assert threads_of(work) == 2
-    if "nthread" in xgb.get_config():
-        with xgb.config_context(nthread=2):
-            assert threads_of(lambda: xgb.train({}, data, 2, obj=ours)) == 2
 
 
 def test_an_xgboost_model_from_a_file_has_the_number_of_threads_of_the_ranker(tmp_path):
