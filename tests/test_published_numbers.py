@@ -62,6 +62,9 @@ def test_sentences_have_the_numbers_of_the_tables():
         assert text in readme, text
     joined = [with_error(*both.loc[("product search", metric, "catboost"), ["difference", "se"]])[1]
               for metric in ("err", "mrr")]  # fmt: skip
+    assert (both["p"] > 0.05).all()
+    shop = lead("untuned_catboost").loc["product search"]
+    assert sorted(shop.index[shop["p"] < 0.05].get_level_values("metric")) == ["err", "mrr"]
     films = lead("untuned_catboost").loc[("MovieLens", "map", "catboost"), ["difference", "se"]]
     for text in (f"Of 15 comparisons {passed.sum()} are equivalent", f"at most by {miss['within']:.4f}",
                  f"p {alone:.3f}, and {min(raw):.3f} after Holm's correction over 15", f"trainings {of_err['p']:.3f})",
