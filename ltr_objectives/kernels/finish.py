@@ -59,3 +59,14 @@ def finish(first, last, ptr, out: Out, policy, weight, result, finite):
             bad += not (np.isfinite(grad[i]) and np.isfinite(hess[i]))
             g[i], h[i] = 0.0, 0.0
     finite[first] = bad == 0
+
+
+@kernel
+def add_part(first, last, ptr, part: Out, factor, total: Out):
+    """Add ``factor`` times the arrays of ``part`` to those of ``total``, and zero them."""
+    for a in range(ptr[first], ptr[last], CACHED_ROWS):
+        b = min(a + CACHED_ROWS, ptr[last])
+        for x, sums in ((part.grad[a:b], total.grad[a:b]), (part.hess[a:b], total.hess[a:b])):
+            for i in range(b - a):
+                sums[i] += factor * x[i]
+                x[i] = 0.0

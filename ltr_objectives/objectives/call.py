@@ -39,6 +39,8 @@ class Call(NamedTuple):
     path : tuple of int
         The numbers of the members from the outermost objective to this one. A 0 leaves the
         random stream unchanged: the first part of a sum draws the same numbers as alone.
+    into : two arrays of shape (rows,), optional
+        Where the result is written; by default new arrays, which the caller may keep.
     """
 
     queries: Queries
@@ -50,6 +52,7 @@ class Call(NamedTuple):
     n_threads: int | None = None
     dtype: type[np.floating[Any]] = np.float64
     path: tuple[int, ...] = ()
+    into: Arrays | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         # `call.grad *= 2` changes the array, and then assigns it
@@ -83,7 +86,7 @@ class Call(NamedTuple):
         return key
 
     def _finish(self, policy: str, weight: np.ndarray | None, factor: float = 1.0) -> Arrays:
-        """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.
+        """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian, in ``into``.
 
         They are zero in the queries of ``skip``. ``grad`` and ``hess`` are zeros afterwards.
         """
@@ -91,7 +94,8 @@ class Call(NamedTuple):
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
         never = np.zeros(1, np.bool_)
-        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # new: the caller may keep them
+        grad, hess = self.into or (np.empty(rows, dtype), np.empty(rows, dtype))
+        result = Out(grad, hess, never)
         finite = np.ones(len(self.queries), np.bool_)
         if weight is None:
             weight = np.array([factor])

@@ -9,6 +9,9 @@ import numpy as np
 from ltr_objectives.checks import check_list, check_weights
 from ltr_objectives.errors import LTRError, described, require
 from ltr_objectives.goals import check_goal, with_goal
+from ltr_objectives.kernels.finish import add_part
+from ltr_objectives.kernels.records import Out
+from ltr_objectives.kernels.threads import run
 from ltr_objectives.language import weight_text
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
@@ -132,14 +135,14 @@ class Mixture(Composite):
 
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
-        grad, hess = call.queries._borrow_zeros()
-        of_parts = call._replace(grad=grad, hess=hess, dtype=np.float64)
+        ptr, (grad, hess), into = call.queries.ptr, call.queries._borrow_zeros(), call.queries._borrow_zeros()
+        of_parts = call._replace(grad=grad, hess=hess, dtype=np.float64, into=into)
         for part in self.summands(call.queries, call.n_threads):
             if part.factor > 0:
-                g, h = part.result(of_parts)
-                call.grad[:] += part.factor * g
-                call.hess[:] += part.factor * h
+                result = Out(*part.result(of_parts), call.skip)
+                run(add_part, ptr, (ptr, result, part.factor, Out(call.grad, call.hess, call.skip)), call.n_threads)
         call.queries._give_back_zeros(grad, hess)
+        call.queries._give_back_zeros(*into)
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:
         self.fill(call)
