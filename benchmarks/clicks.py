@@ -3,7 +3,7 @@
 import itertools
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -127,14 +127,14 @@ def _clicks(world: World, y: np.ndarray, position: np.ndarray, rng: np.random.Ge
 
 
 def scores_of(
-    library: str, objective: str, how: str, world: World, log: Log, threads: int
+    library: str, objective: str, how: str, world: World, log: Log, threads: int, rounds: Sequence[int] = ROUNDS
 ) -> tuple[Callable[[np.ndarray], list[np.ndarray]], str]:
     """Train, and return a function from features to scores after each number of rounds, and the advice if asked."""
     X = np.column_stack([log.X, log.position]) if how == "feature" else log.X
-    size: dict[str, Any] = {"n_estimators": ROUNDS[-1], "learning_rate": 0.1, LIBRARIES[library].threads: threads}
+    size: dict[str, Any] = {"n_estimators": rounds[-1], "learning_rate": 0.1, LIBRARIES[library].threads: threads}
     size |= {"depth": 4} if library == "catboost" else {"max_depth": 0, "max_leaves": 15, "grow_policy": "lossguide"}
     if library == "lightgbm":
-        size = {"n_estimators": ROUNDS[-1], "learning_rate": 0.1, "num_leaves": 15, "num_threads": threads}
+        size = {"n_estimators": rounds[-1], "learning_rate": 0.1, "num_leaves": 15, "num_threads": threads}
     given: dict[str, Any] = {"position": log.position} if how == "offset" else {}
     if how == "true":
         given = {"init_score": -world.eta * np.log1p(log.position)}
@@ -150,7 +150,7 @@ def scores_of(
 
     def staged(X: np.ndarray) -> list[np.ndarray]:
         X = np.column_stack([X, np.zeros(len(X))]) if how == "feature" else X
-        return [model.predict(X, **STAGE[library](n)) for n in ROUNDS]
+        return [model.predict(X, **STAGE[library](n)) for n in rounds]
 
     return staged, model.position_offsets_.advice if how == "offset" else ""
 

@@ -190,41 +190,47 @@ def click_dots(lines: Sequence[Sequence[str]]) -> Figure:
     return figure
 
 
-def demo_panels(goals: pd.DataFrame, seconds: pd.DataFrame, named: pd.DataFrame) -> Figure:
-    """Draw the three comparisons of the demo, with 95% intervals over test queries."""
-    libraries = [library for library in TITLES if library in set(seconds["library"])]
-    figure = blank(4.8, 1.7 + 1.4 * len(libraries))
-    both, times, mean = figure.subplots(3, 1, height_ratios=(1.2, 1.6, 1))
-    rows = {}
-    for row, library in enumerate(libraries):
-        own, ours = seconds.loc[seconds["library"] == library, "seconds"]
-        rows[row - 0.2] = (own, GREY)
-        rows[row + 0.2] = (ours, OURS)
-        one = goals[goals["library"] == library].iloc[-2:]
-        for dy, colour, (_, line) in zip((-0.14, 0.14), (GREY, OURS), one.iterrows(), strict=True):
-            d, low, high = (100 * line[key] / line["b"] for key in ("difference", "low", "high"))
-            interval(both, row + dy, d, low, high, colour)
-        of = named[(named["library"] == library) & ~named["native"] & (named["metric"] == named["metric"].iloc[0])]
-        d, error = 1000 * of["difference"].iloc[0], 1960 * of["difference_se"].iloc[0]
-        interval(mean, row, d, d - error, d + error, OURS)
-    for y, (value, colour) in rows.items():
-        times.barh(y, value, 0.38, color=colour)
-        times.text(value, y, f" {value:.1f}", va="center", fontsize=9, color=INK)
+def demo_panels(goals: pd.DataFrame, clicks: pd.DataFrame, seconds: pd.DataFrame) -> Figure:
+    """Draw the three comparisons of the demo, with 95% intervals over test queries.
+
+    Changes are those from the library's own model for NDCG@10, and from its own correction of position bias if it has
+    one, else from no correction.
+    """
+    libraries = distinct(seconds["library"])
+    figure = blank(4.8, 2.4 + 1.5 * len(libraries))
+    layout: Any = [["NDCG@10", "revenue"], ["clicks", "clicks"], ["seconds", "seconds"]]
+    axes: Any = figure.subplot_mosaic(layout, height_ratios=(0.8, 0.8, 1.2))
     better = "\N{LEFTWARDS ARROW} library better | ours better \N{RIGHTWARDS ARROW}"
     texts = {
-        both: ("Two goals, one model: relevance (grey), revenue", f"change, %:  {better}"),
-        times: ("Seconds of a training: the library's own, ours (blue)", "less is better"),
-        mean: ("MAP of questions", f"thousandths:  {better}"),
+        "NDCG@10": ("NDCG@10", "change, %; bound: -1"),
+        "revenue": ("revenue", "change, %"),
+        "clicks": ("Clicks: NDCG@10 of the true grades", f"thousandths:  {better}"),
+        "seconds": ("Seconds of a training", "less is better"),
     }
-    for ax, (title, label) in texts.items():
-        ax.set_title(title, loc="left", fontsize=10, color=INK)
-        ax.set_xlabel(label, fontsize=9, color=INK)
-        quiet(ax, "x")
-        ax.set_yticks(range(len(libraries)), [TITLES[library] for library in libraries])
-        ax.set_ylim(len(libraries) - 0.5, -0.5)
-    for ax in (both, mean):
-        ax.axvline(0.0, color=INK, lw=0.8)
-    times.set_xticks([])
+    for name, (title, label) in texts.items():
+        axes[name].set_title(title, loc="left", fontsize=10, color=INK)
+        axes[name].set_xlabel(label, fontsize=9, color=INK)
+    for name in ("NDCG@10", "revenue", "clicks"):
+        lines, scale = (clicks, "thousandths") if name == "clicks" else (goals[goals["metric"] == name], "percent")
+        axes[name].axvline(0.0, color=INK, lw=0.8)
+        for row, library in enumerate(libraries):
+            others = lines[(lines["library"] == library) & (lines["difference"] != 0)]
+            for (_, line), place in zip(others[::-1].iterrows(), (0.16, -0.16), strict=False):
+                factor = 1000 if scale == "thousandths" else 100 / line["b"]
+                d, low, high = (factor * line[key] for key in ("difference", "low", "high"))
+                interval(axes[name], row + place, d, low, high, OURS if place > 0 else GREY)
+        quiet(axes[name], "x")
+        axes[name].set_yticks(range(len(libraries)), [TITLES[library] for library in libraries])
+        axes[name].set_ylim(len(libraries) - 0.5, -0.5)
+    axes["revenue"].set_yticks(range(len(libraries)), [""] * len(libraries))
+    values = {f"{TITLES[line['library']]}, {line['objective'].partition(',')[0]}": line["seconds"]
+              for _, line in seconds.iterrows()}  # fmt: skip
+    bars(axes["seconds"], values)
+    for bar, name in zip(axes["seconds"].patches, values, strict=True):
+        bar.set_color(OURS if "ours" in name else GREY)
+    drawn = {"ours: one model; position=": OURS, "the library's: two models, added; no correction": GREY}
+    marks = [Line2D([], [], color=colour, marker="o", label=name) for name, colour in drawn.items()]
+    figure.legend(handles=marks, loc="outside upper left", ncols=1, fontsize=9, frameon=False)
     return figure
 
 
