@@ -55,6 +55,8 @@ SOURCES = {  # folders of the repository, and the page of the site that has thei
     "../ltr_objectives/metrics": "api/metrics.md",
     "../ltr_objectives/objectives": "objectives/index.md",
     "../adapters": "api/index.md",
+    "../examples": "examples/lightgbm_map.md",
+    "../notebooks": "notebooks/compare_libraries.md",
 }
 SOURCE = re.compile(r"\]\((\.\./[\w/]+)\)")
 NAMED = re.compile(r"\[(`(\w+)[^`\]]*`)\]\(\.\./[\w/]+\.py\)")  # a public name, with a link to the file that defines it
@@ -67,6 +69,7 @@ HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site re
 ELSEWHERE = {  # pages of the site that stand elsewhere
     "index.md": ROOT / "README.md",
     "changelog.md": ROOT / "CHANGELOG.md",
+    "contribute.md": ROOT / "CONTRIBUTING.md",
 }
 LINK = re.compile(r"\]\((?![\w+]+:|#)([^)#]+)")
 SURFACE = "<!-- every public name -->"
@@ -74,6 +77,7 @@ FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE 
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
 WRAP = textwrap.TextWrapper(100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False).wrap
+MATH, ROLE = re.compile(r":math:`([^`]+)`"), re.compile(r":\w+:`(?:[\w.]+\.)?(\w+)`")  # of docstrings
 NATIVE = {  # what a library calls its own objective of this kind
     "lambdamart": {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"},
     "queryrmse": {"catboost": "QueryRMSE"},
@@ -85,7 +89,10 @@ NATIVE = {  # what a library calls its own objective of this kind
     "yetirank": {"catboost": "YetiRank"},
 }
 TASKS = {  # names of the reference, by what they are used for
-    "Train": ("LGBMRanker", "XGBRanker", "CatBoostRanker", "bagged", "tradeoff", "TradeoffDisplay", "objective_for"),
+    "Train": (
+        *("LGBMRanker", "XGBRanker", "CatBoostRanker", "objective_for", "bagged", "refit"),
+        *("tradeoff", "TradeoffDisplay", "position_offsets", "PropensityDisplay"),
+    ),
     "Train by the library's own function": (
         *(f"{library}_{kind}" for library in ("lightgbm", "xgboost", "catboost") for kind in ("objective", "metric")),
         *("bounded", "dask_group", "dask_evaluate", "torch_loss", "cross_encoder_loss"),
@@ -106,6 +113,7 @@ TASKS = {  # names of the reference, by what they are used for
         *("from_table", "load_letor", "load_example", "make_ranking", "make_ranking_fold"),
         *("RankingData", "RankingFold", "Queries", "Preferences"),
     ),
+    "Combine and change objectives": ("Mixture", "Subsample", "UnitHessian", "Langevin", "FairExposure"),
     "Choose by name, write your own": (
         *("get_metric", "get_objective", "metric_names", "objective_names"),
         *("Metric", "Objective", "check_metric", "check_objective"),
@@ -386,9 +394,11 @@ def by_task() -> dict[str, dict[str, Any]]:
 
 def listed(names: dict[str, Any]) -> str:
     """Return a line for each name: a link to its page, and the first line of its docstring."""
-    lines = (
-        f"| {referred(n, each)} | {(inspect.getdoc(each) or '').partition(chr(10))[0]} |" for n, each in names.items()
-    )
+    lines = []
+    for public, each in names.items():
+        head = (inspect.getdoc(each) or "").partition("\n")[0]
+        head = ROLE.sub(r"`\1`", MATH.sub(r"$\1$", head))
+        lines.append(f"| {referred(public, each)} | {head} |")
     return "\n".join(("| name | what it is |\n|---|---|", *lines)) + "\n"
 
 
