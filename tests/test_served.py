@@ -103,6 +103,12 @@ def test_the_library_alone_serves_requests_with_few_categories(library, tmp_path
             np.testing.assert_array_equal(scores, expected)
 
 
+def test_the_example_encodes_requests_as_the_training_did(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    examples.run(examples.script("fast_requests"), {})
+    assert capsys.readouterr().out == "True\n"
+
+
 @everywhere
 def test_a_pair_is_explained_by_the_names_of_a_table(library):
     """Whose query ids are a column, and whose index has text."""

@@ -91,7 +91,7 @@ def test_with_max_failures_the_training_begins_again(jobs, every, begun, tmp_pat
     np.testing.assert_allclose(predict("xgboost", path), alone(jobs, "xgboost"), atol=1e-5)
 
 
-def test_the_page_runs(jobs):
-    names = {"__name__": "page"}
-    examples.run(examples.block("docs/clusters.md", "XGBoostTrainer"), names)
+def test_the_example_runs(jobs):
+    names = {"__name__": "example"}
+    examples.run(examples.script("ray_clusters"), names)
     assert names["model"].num_boosted_rounds() == 20
