@@ -42,8 +42,7 @@ def trained_alone(library, objective, metric, given):
     return found[best], settings[best]
 
 
-@everywhere
-@pytest.mark.parametrize("of_user", [False, True])
+@pytest.mark.parametrize(("library", "of_user"), [*((name, False) for name in LIBRARIES), ("lightgbm", True)])
 def test_the_model_is_that_of_the_best_candidate(library, of_user):
     given = {CATALOG[library].l2: 3.0, "subsample": 0.7} if of_user else {}
     given |= {"subsample_freq": 1} if of_user and library == "lightgbm" else {}

@@ -116,8 +116,7 @@ def world(seed=0, queries=2000, noise=2.0, eta=1.0):
     return X, clicks, position, qid
 
 
-@everywhere
-@pytest.mark.parametrize("eta", [0.5, 1.0])
+@pytest.mark.parametrize(("library", "eta"), [*((name, 1.0) for name in LIBRARIES), ("lightgbm", 0.5)])
 def test_the_estimate_is_near_the_truth_although_the_features_know_the_old_ranking(library, eta):
     """By three of its standard errors, and 0.1 for the features that the regression misses."""
     X, clicks, position, qid = world(eta=eta)

@@ -69,7 +69,7 @@ def test_names_of_ours_are_read_in_any_case(library):
 @everywhere
 def test_a_name_of_a_metric_counts_to_its_last_letter(library):
     """The library would read the beginning of a text that is neither of our grammar nor in its own table."""
-    for text in map("".join, itertools.product({*registry.metric_names(), *KNOWN[library].split()}, ENDS)):
+    for text in map("".join, itertools.product({"ndcg", "map", "auc", "mrr", *KNOWN[library].split()}, ENDS)):
         try:
             (read,) = read_metrics(text, TABLES[library])
         except LTRError:

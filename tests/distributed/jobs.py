@@ -19,22 +19,18 @@ ROUNDS = 8
 FILE = "model.ubj"  # XGBoost warns of other endings; LightGBM writes its text under any
 
 
-def die(done, died):
-    """End the process of the second worker after three rounds, unless the file says that it did."""
-    if done == 3 and ray.train.get_context().get_world_rank() == 1 and not died.exists():
-        ray.train.get_all_reported_checkpoints()  # waits until Ray has them
-        died.touch()
-        os._exit(1)
-
-
 class Die(xgb.callback.TrainingCallback):
-    """:func:`die`, for XGBoost."""
+    """End the process of the second worker after three rounds, unless the file says that it did."""
 
     def __init__(self, died):
         self.died = died
 
     def before_iteration(self, model, epoch, evals_log):
-        die(model.num_boosted_rounds(), self.died)
+        last = model.num_boosted_rounds() == 3 and ray.train.get_context().get_world_rank() == 1
+        if last and not self.died.exists():
+            ray.train.get_all_reported_checkpoints()  # waits until Ray has them
+            self.died.touch()
+            os._exit(1)
         return False
 
 
@@ -74,7 +70,4 @@ def in_lightgbm(config):
     params = {**LGB, "objective": objective, "tree_learner": "data", "pre_partition": True}
     params |= ray.train.lightgbm.get_network_params()
     data = lgb.Dataset(X, y, group=np.unique(qid, return_counts=True)[1])
-    died = Path(config["folder"], "died")
-    callbacks = [lambda env: die(env.iteration + 1, died)] if config["die"] else []
-    callbacks.append(ray.train.lightgbm.RayTrainReportCallback(filename=FILE))
-    lgb.train(params, data, ROUNDS, callbacks=callbacks)
+    lgb.train(params, data, ROUNDS, callbacks=[ray.train.lightgbm.RayTrainReportCallback(filename=FILE)])
