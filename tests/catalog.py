@@ -54,7 +54,6 @@ MORE = {
     ),
     "ndcg": ({"ideal_k": 2},),
 }  # options beside the cutoff and ties; a metric also has those of its base classes
-LEAST = {"spearman": -1.0}  # the smallest possible value; 0 for all others
 METRICS = {name: _metric_examples(Metric.named[name]) for name in registry.metric_names()}
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
 LEARNED = {name: examples for name, examples in METRICS.items() if name != "rprec"}

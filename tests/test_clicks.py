@@ -1,4 +1,4 @@
-"""Propensities: exact expectations over clicks, and trainings that rank better."""
+"""Propensities: exact expectations over clicks."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The package is complete and light to import, and says what to do where it is not."""
+"""The package is complete and light to import."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""Lexical features of texts against their formulas, and folds that studies read."""
+"""Lexical features of texts against their formulas."""
 
 import math
 
@@ -8,12 +8,8 @@ import pytest
 from benchmarks import search_text
 
 
-@pytest.fixture(autouse=True)
-def plain_words(monkeypatch):
+def test_features_are_those_of_their_formulas(monkeypatch):
     monkeypatch.setattr(search_text, "_stem", lambda word: word)
-
-
-def test_features_are_those_of_their_formulas():
     texts = search_text.Texts(["red cat", "old dog 7"], {"text": ["red red cat sat", "a dog 7 ran", "birds"]},
                               np.array([[0, 0], [0, 1], [1, 1]]), np.array([1, 0, 1]))  # fmt: skip
     X, names = search_text.features(texts)

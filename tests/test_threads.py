@@ -1,4 +1,4 @@
-"""Trainings and predictions use as many threads as they are given."""
+"""Trainings use as many threads as they are given."""
 
 import json
 
