@@ -38,10 +38,11 @@ from ltr_objectives.queries import (
 Named = tuple[str, Any]  # an argument of fit
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 LOST = (
-    "query ids are missing: pass qid= (one id per row) or group= (sizes), of eval sets eval_qid= or eval_group=. In "
-    "scikit-learn's tools groups= only makes folds: call set_fit_request(qid=True) and set_score_request(qid=True), or "
-    f"keep a column {QID!r} in X through every step, not as 'remainder__{QID}'"
+    "query ids are missing: pass qid= (one id per row) or group= (sizes). In scikit-learn's tools groups= only makes "
+    "folds: call set_fit_request(qid=True) and set_score_request(qid=True), or keep a column "
+    f"{QID!r} in X through every step, not as 'remainder__{QID}'"
 )
+LOST_EVAL = "query ids are missing: pass eval_qid= or eval_group=, with an array for each pair"
 
 
 def native(X: np.ndarray) -> np.ndarray:
@@ -110,7 +111,7 @@ def read_part(
     if column is not None:
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
-    require(group is not None or qid is not None, LOST)
+    require(group is not None or qid is not None, LOST_EVAL if where else LOST)
     _warn_of_counts(group, where)
     given = vector("labels", _of_a_column(y))
     require(table.shape[0] == len(given), f"X has {table.shape[0]} rows, but y has {len(given)}")

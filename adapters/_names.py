@@ -113,7 +113,10 @@ def unknown_metric(metric: str, library: Library) -> str:
     theirs = dir(library.load().metrics) if library.capitals else ("rmse", "mae", "auc", "logloss")
     name, options = re.findall(r"\A(\w*)((?:\(.*\))?(?:@\d+)?(?:\[\w+\])?)", metric)[0]
     meant = did_you_mean(name, [*metric_names(), *theirs], options)
-    meant = "; leave it out to evaluate what the objective optimises" if metric.lower() == "none" else meant
+    if metric.lower() == "none":
+        meant = "; leave it out to evaluate what the objective optimises"
+    elif "@" in metric and our_metric_name(name):
+        meant = f"; a cutoff is a whole number, as in '{name}@10'"
     return f"eval_metric={metric!r} is neither ours, {METRIC_FORM}, nor the library's{meant}"
 
 

@@ -15,7 +15,7 @@ from ltr_objectives.adapters._names import DEFAULT, our_names, read_metrics
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_list, check_positive
-from ltr_objectives.errors import require
+from ltr_objectives.errors import each_once, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.sums import WeightedSum
 from ltr_objectives.objectives.bounded import flat
@@ -77,6 +77,7 @@ class Tradeoff(NamedTuple):
         return float(first), float(second)
 
 
+@each_once()
 def tradeoff(
     ranker: Ranker, X: Any, y: ArrayLike | None = None, *, lose: Sequence[float] | None = None,
     weights: Sequence[float] | None = None, **fit: Any,

@@ -3,7 +3,8 @@
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 LONGEST = 200  # characters of a value in a message
 PASSED = {  # packages between the user's line and a warning
@@ -83,3 +84,15 @@ def warn(message: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, LTRWarning, stacklevel=level)
+
+
+@contextmanager
+def each_once() -> Iterator[None]:
+    """Show each warning at the end, and once however often it was given."""
+    given: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as given:
+            yield
+    finally:
+        for each in {str(each.message): each for each in given}.values():
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

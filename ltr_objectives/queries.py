@@ -21,7 +21,7 @@ Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  #
 MOST_RESULTS = 100  # that a data set keeps
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 REMEDIES = {
-    "labels": "; remove such rows, or evaluate(..., unjudged='drop')",
+    "labels": "; remove such rows, as evaluate(..., unjudged='drop') does",
     "group": f"; leave queries without documents out; {SIZES_OR_IDS}",
     "propensity": "; remove documents that nobody can see",
 }

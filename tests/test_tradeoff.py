@@ -125,6 +125,13 @@ def test_shares_of_nothing_are_refused():
         tradeoff(ranker("lightgbm", rounds=2), **{**DATA, **without})
 
 
+def test_a_warning_of_each_training_is_shown_once():
+    of_queries = {"X": TRAIN.qid[:, None], "eval_set": [(VALI.qid[:, None], VALI.y)]}
+    with pytest.warns(LTRWarning, match="no column orders the rows") as given:
+        tradeoff(ranker("lightgbm"), **{**DATA, **of_queries})
+    assert len(given) == 1
+
+
 def test_the_picture_has_a_point_for_each_line_and_the_front():
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot

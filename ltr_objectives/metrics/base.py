@@ -111,8 +111,8 @@ class Metric(Options, abc.ABC):
         """Raise for labels without a gain in this metric."""
         low, high = labels.min(), labels.max()
         if low < 0:
-            swapped = "shift or map them, or pass scores first if they were swapped"
-            raise LTRError(f"{self} needs labels of at least 0, got {low:g}; {swapped}")
+            swapped = "" if (labels % 1 == 0).all() else ", or pass scores first if they were swapped"
+            raise LTRError(f"{self} needs labels of at least 0, got {low:g}; shift or map them{swapped}")
         limit = self.label_limit
         if limit is not None and high > limit:
             raise LTRError(f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")
