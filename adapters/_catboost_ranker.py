@@ -40,10 +40,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         Early stopping on one of CatBoost's is refused if another one is ours or an object.
     convention, bounds
         As of :class:`LGBMRanker`.
-    **params
-        As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
-        Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
-        :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults differ:
+    iterations, learning_rate, depth, l2_leaf_reg, random_seed, thread_count, **params
+        As of ``catboost.CatBoostRanker``. Nothing is written to the working folder unless ``allow_writing_files=True``.
+        ``newton_splits`` is as of :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults
+        differ:
 
         * ``l2_leaf_reg=20`` counts as 20 documents: Hessians are those of :class:`ltr_objectives.UnitHessian`. An
           objective with a ``preset`` keeps its own Hessians and CatBoost's ``l2_leaf_reg``.
@@ -84,16 +84,17 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
-        convention: Convention | None = None, bounds: Limits | None = None, **params: Any,
+        convention: Convention | None = None, bounds: Limits | None = None, iterations: int | None = None,
+        learning_rate: float | None = None, depth: int | None = None, l2_leaf_reg: float | None = None,
+        random_seed: int | None = None, thread_count: int | None = None, **params: Any,
     ) -> None:  # fmt: skip
+        named = {name: value for name, value in locals().items() if name in SIGNATURE and value is not None}
         catboost.CatBoost.__init__(self)
-        ours = {"objective": objective, "eval_metric": eval_metric, "convention": convention, "bounds": bounds}
-        self._init_params = {name: value for name, value in ours.items() if value is not None} | params
+        self._init_params = named | params
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters that were given, and those of the signature, by name."""
-        ours = {"objective", "eval_metric", "convention", "bounds"}.intersection(self._get_param_names())
-        return dict.fromkeys(sorted(ours)) | self._init_params
+        return dict.fromkeys(sorted(SIGNATURE.intersection(self._get_param_names()))) | self._init_params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of a fitted ranker, for which CatBoost itself refuses it."""
@@ -178,6 +179,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         )
 
     grid_search = randomized_search = select_features = _refuse_search
+
+
+SIGNATURE = {*inspect.signature(CatBoostRanker).parameters} - {"params"}
 
 
 def _by_name(value: Any) -> Any:

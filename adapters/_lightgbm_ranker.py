@@ -45,12 +45,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
         ``eval_metric`` is maximised.
         The best round that keeps them is kept, also without early stopping.
-    **params
-        As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
-        ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
-        nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one default differs: ``reg_lambda=20``
-        counts as 20 documents, because Hessians are those of :class:`ltr_objectives.UnitHessian`. An objective with a
-        ``preset`` keeps its own Hessians and LightGBM's ``reg_lambda``.
+    n_estimators, learning_rate, num_leaves, max_depth, min_child_samples, reg_lambda, random_state, n_jobs, **params
+        As of ``lightgbm.LGBMRanker``, and ``categorical_feature``. Names that LightGBM does not know, and would ignore,
+        are refused. LightGBM prints nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one
+        default differs: ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
+        :class:`ltr_objectives.UnitHessian`. An objective with a ``preset`` keeps its own Hessians and LightGBM's
+        ``reg_lambda``.
 
     Notes
     -----
@@ -77,10 +77,15 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
-        convention: Convention | None = None, bounds: Limits | None = None, reg_lambda: float | None = None,
-        **params: Any,
+        convention: Convention | None = None, bounds: Limits | None = None, n_estimators: int = 100,
+        learning_rate: float = 0.1, num_leaves: int = 31, max_depth: int = -1, min_child_samples: int = 20,
+        reg_lambda: float | None = None, random_state: Any = None, n_jobs: int | None = None, **params: Any,
     ) -> None:  # fmt: skip
-        super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
+        ours: dict[str, Any] = {"objective": objective, "reg_lambda": reg_lambda}  # of more types than LightGBM's
+        super().__init__(
+            n_estimators=n_estimators, learning_rate=learning_rate, num_leaves=num_leaves, max_depth=max_depth,
+            min_child_samples=min_child_samples, random_state=random_state, n_jobs=n_jobs, **ours, **params,
+        )  # fmt: skip
         self.eval_metric = eval_metric
         self.convention = convention
         self.bounds = bounds

@@ -40,12 +40,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         (but mape) or ndcg.
     convention, bounds
         As of :class:`LGBMRanker`.
-    **params
-        As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
-        For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
-        :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with ``booster="gblinear"``, and with a
-        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from;
-        for :class:`ltr_objectives.RMSE` and sums with it the weighted mean of the labels.
+    n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda, random_state, n_jobs, **params
+        As of ``xgboost.XGBRanker``. For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents,
+        because Hessians are those of :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with
+        ``booster="gblinear"``, and with a ``preset``, which also keeps its own Hessians. ``base_score=0``, because a
+        ranking has no mean to start from; for :class:`ltr_objectives.RMSE` and sums with it the weighted mean of the
+        labels.
 
     Notes
     -----
@@ -74,10 +74,16 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
-        convention: Convention | None = None, bounds: Limits | None = None, **params: Any,
+        convention: Convention | None = None, bounds: Limits | None = None, n_estimators: int | None = None,
+        learning_rate: float | None = None, max_depth: int | None = None, min_child_weight: float | None = None,
+        reg_lambda: float | None = None, random_state: Any = None, n_jobs: int | None = None, **params: Any,
     ) -> None:  # fmt: skip
         # XGBRanker's own constructor refuses objectives that are not XGBoost's
-        xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
+        xgb.XGBModel.__init__(
+            self, objective=objective, eval_metric=eval_metric, n_estimators=n_estimators,
+            learning_rate=learning_rate, max_depth=max_depth, min_child_weight=min_child_weight,
+            reg_lambda=reg_lambda, random_state=random_state, n_jobs=n_jobs, **params,
+        )  # fmt: skip
         self.convention = convention
         self.bounds = bounds
 

@@ -51,6 +51,15 @@ def test_fit_names_the_library_s_arguments(library):
     assert inspect.getdoc(ranker_class(library).fit) == inspect.getdoc(Ranker.fit)
 
 
+@everywhere
+def test_the_constructor_has_the_library_s_defaults(library):
+    base = {"xgboost": xgb.XGBModel, "lightgbm": lgb.LGBMModel, "catboost": catboost.CatBoostRanker}[library]
+    own, ours = (inspect.signature(each).parameters for each in (base, ranker_class(library)))
+    named = ours.keys() - {"objective", "eval_metric", "convention", "bounds", "reg_lambda", "params"}
+    assert len(named) >= 5
+    assert {name: ours[name].default for name in named} == {name: own[name].default for name in named}
+
+
 ARGUMENTS = {
     "xgboost": ({"iteration_range": (0, 2)}, {"output_margin": True}, {"pred_contribs": True}),
     "lightgbm": ({"num_iteration": 2}, {"raw_score": True}, {"pred_contrib": True}),
