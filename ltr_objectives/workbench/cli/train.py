@@ -1,10 +1,10 @@
 """``ltr-objectives train``: from files to a model in the library's own format."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich import box
 from rich.console import Console
@@ -16,10 +16,12 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.evaluation import evaluate
 from ltr_objectives.libraries import LIBRARIES
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_parts, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.data import RankingData
 from ltr_objectives.workbench.letor import find_parts
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
 from ltr_objectives.workbench.texts import p_of, signed, terminal
@@ -76,40 +78,55 @@ def train(
     with Console(stderr=True).status(f"{name} trains {objective or f'for {metrics[0]}'}"):
         ranker, seconds = fit(name, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
     save_model(ranker, out)
-    tried = getattr(ranker, "report_", [])
-    objective = tried[0].objective if tried else objective or str(ranker.objective_)
-    values: dict[str, dict[str, float]] = {}
-    notes = [note] if note else []
+    values, notes = _values(ranker, parts, metrics)
+    kept, tried = ranker.best_iteration_, getattr(ranker, "report_", [])
+    if "vali" in parts and kept == trees:
+        notes.append(f"validation {metrics[0]} was best at the last of all {trees} trees; try more --trees")
+    found = {
+        "library": name, "objective": tried[0].objective if tried else objective or str(ranker.objective_),
+        "trees": kept, "seconds": seconds, "model": str(out), "convention": convention,
+        "features": features_of(learn.X), "notes": [note, *notes] if note else notes, **values,
+    }  # fmt: skip
+    if tried:
+        found["tried"] = [each._asdict() for each in tried]
+    if as_json:
+        options.print_json(found)
+    else:
+        _show(found, parts, metrics[0])
+
+
+def _values(
+    ranker: Any, parts: Mapping[str, RankingData], metrics: Sequence[Metric]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the metrics of validation and test by name, and notes about queries that are in train too."""
+    values, notes, known = {}, [], {*parts["train"].qid.tolist()}
     for part in ("vali", "test"):
         if part in parts:
             X, y, group, ids = parts[part]
-            if both := {*ids.tolist()} & {*learn.qid.tolist()}:
+            if both := known & {*ids.tolist()}:
                 notes.append(f"{len(both)} query ids of {part} are in train too; known queries get too good values")
             scores = ranker.predict(X)
             values[part] = {str(m): float(evaluate(m, scores, y, group, parts[part].weight)) for m in metrics}
-    kept = ranker.best_iteration_
-    if "vali" in parts and kept == trees:
-        notes.append(f"validation {metrics[0]} was best at the last of all {trees} trees; try more --trees")
-    if as_json:
-        options.print_json({
-            "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
-            "convention": convention, "features": features_of(learn.X), "notes": notes, **values,
-            **({"tried": [each._asdict() for each in tried]} if tried else {}),
-        })  # fmt: skip
-        return
+    return values, notes
+
+
+def _show(found: Mapping[str, Any], parts: Mapping[str, RankingData], metric: Metric) -> None:
+    """Print what was found; ``metric`` stopped the training."""
     screen = terminal()
     for part, rows in parts.items():
         screen.print(f"{part:5} {len(rows.y):,} rows in {len(rows.group):,} queries")
-    screen.print(show_features(learn.X), markup=False, soft_wrap=True)
-    for each in tried:
-        gap = "" if each.se is None else f", {signed(each.difference, each.se)}, p {p_of(each.p)}"
-        said = each.left_out or f"{each.value:.4f}, {each.rounds} rounds{gap}"
-        screen.print(f"{each.objective}: {said}", markup=False, soft_wrap=True)
+    screen.print(show_features(parts["train"].X), markup=False, soft_wrap=True)
+    for x in found.get("tried", ()):
+        gap = "" if x["se"] is None else f", {signed(x['difference'], x['se'])}, p {p_of(x['p'])}"
+        said = x["left_out"] or f"{x['value']:.4f}, {x['rounds']} rounds{gap}"
+        screen.print(f"{x['objective']}: {said}", markup=False, soft_wrap=True)
+    values = {part: found[part] for part in parts if part in found}
     if values:
         screen.print(_table(values))
-    stopped = f"kept by validation {metrics[0]}" if "vali" in parts else "no validation data to stop by"
-    line = f"{name}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
-    screen.print("\n".join([line, *notes]), markup=False, soft_wrap=True)
+    stopped = f"kept by validation {metric}" if "vali" in parts else "no validation data to stop by"
+    line = "{library}, {objective}: {trees} trees ({stopped}) in {seconds:.1f} s, written to {model}"
+    text = "\n".join([line.format(**found, stopped=stopped), *found["notes"]])
+    screen.print(text, markup=False, soft_wrap=True)
 
 
 def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, Path]:
