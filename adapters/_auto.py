@@ -37,7 +37,7 @@ class Candidate(NamedTuple):
     p : float or None
         p of the paired t-test after Holm's correction.
     params : dict
-        Of a native objective: the parameters beside those of the ranker that give it the defaults of ours; empty if it
+        Of a native objective: the parameters beside those of the ranker that give it our defaults; empty if it
         was better at the defaults of its library.
     left_out : str
         The reason if it could not be trained.
@@ -65,7 +65,7 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part = run.metrics[0], run.evals[-1]
     if not isinstance(metric, Metric):
-        raise LTRError(f'objective="auto" chooses by a metric of ours; name one before {metric!r}, such as "ndcg@10"')
+        raise LTRError(f'objective="auto" chooses by one of our metrics; name one before {metric!r}, such as "ndcg@10"')
     require(
         not run.callbacks,
         'callbacks= belong to one training, and objective="auto" runs several; train the chosen objective_ with them',

@@ -33,8 +33,8 @@ class Training:
     """One training: its parameters, its random numbers, and whether its first gradient is still to come.
 
     The scores select the numbers, not a count of the calls: an object that was used before, copied, pickled or
-    continued from a saved model draws alike at equal scores. A round that changed no score is followed by other numbers
-    all the same.
+    continued from a saved model draws alike at equal scores. If a round changes no score, the next one still draws
+    other numbers.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class OfLibrary:
         return f"{self.of}_{self.role}"
 
     def __call__(self, *_: Any, **__: Any) -> Any:
-        """Raise unless the library calls the object itself. LightGBM would leave out what cannot be called."""
+        """Raise, because CatBoost calls methods of the object. It must be callable, else LightGBM would ignore it."""
         raise LTRError(f"{self.__name__} is for {self.of} alone, which calls its methods; make that of another library")
 
 
@@ -184,7 +184,7 @@ class ObjectiveCallable(OfLibrary):
 
 
 def refuse_unread(library: Library, params: Params) -> None:
-    """Raise for parameters of the library's own objectives and their gains, beside an objective of ours."""
+    """Raise for parameters of the library's own objectives and their gains, beside our objective."""
     for name in library.unread:
         for given, value in library.given(name, params).items():
             of_its_own, instead = f"{given}={value!r} is read by {library.name}'s own objectives", INSTEAD.get(name, "")

@@ -13,7 +13,7 @@ from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
 
 
 def dask_group(qid: Any) -> Any:
-    """Group sizes, as LightGBM takes them, of query ids that you partitioned yourself.
+    """Compute the query sizes for LightGBM from partitioned query ids.
 
     A query that was cut, with rows in several partitions, is refused.
 

@@ -319,7 +319,10 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
 
 
 def _is_far(run: Run) -> bool:
-    """Return True if the first gradients are nearly equal and far from 0: LightGBM ends if an L2 forbids a split."""
+    """Return True if the first gradients are nearly equal and far from 0, so that with an L2 no split pays.
+
+    LightGBM stops at a tree without a split.
+    """
     if run.learner is None or not run.learner.facts.label_scale:
         return False
     scores = np.zeros(len(run.train.labels)) if run.train.margin is None else run.train.margin

@@ -221,7 +221,7 @@ class Ranker:
         return self
 
     def _keep(self, trained: Trained, report: list[Candidate] | None, X: Any, kept: int) -> None:
-        """Become the ranker of a training on ``X``, of which the model keeps so many rounds."""
+        """Keep the result of a training on ``X``; its model has ``kept`` new rounds."""
         run, model, columns = trained.run, trained.model, names_of(X)
         for i, part in enumerate(run.evals):
             warn_of_unknown(part.X, self.library.categories(model, part.X), f"eval_set[{i}]")
@@ -233,7 +233,7 @@ class Ranker:
         if self.library.has_every_round(run.params):
             best = {name: {m: v[kept - 1] for m, v in of.items() if 0 < kept <= len(v)} for name, of in records.items()}
             if run.verbose and run.patience and kept in map(len, records.get(run.names[-1], {}).values()):
-                print(f"the best of all {kept} rounds is the last; more may be better")
+                print(f"the last of {kept} rounds was the best; try more rounds")
         named_by_text = is_pool(X) or (columns is not None and isinstance(X.columns[0], str))
         names = np.array(columns, object) if columns is not None and named_by_text else None
         self._adopt(model)

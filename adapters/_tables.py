@@ -37,13 +37,13 @@ class Part(NamedTuple):
 
     @property
     def weight(self) -> np.ndarray | None:
-        """One a row."""
+        """Weight of each row."""
         weight = self.queries.weight_by_row
         return None if weight is None else weight.astype(np.float32)
 
     @property
     def weight_by_query(self) -> np.ndarray | None:
-        """One a query, if the rows of each query have equal weights; else None."""
+        """Weight of each query, if its rows have equal weights; else None."""
         weight = self.weight
         if weight is None:
             return None

@@ -15,6 +15,7 @@ from typer import Option
 from benchmarks.clicks import METHODS, NATIVE, WORLDS, logs, scores_of
 from benchmarks.figures import demo_panels, write
 from ltr_objectives import adapters, compare_scores, evaluate
+from ltr_objectives.checks import check_choice
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
@@ -58,6 +59,8 @@ def demo(
     Three tables and a picture, in under two minutes on two cores.
     """
     console, names = terminal(), names_in(libraries)
+    for name in names:
+        check_choice("--libraries", name, tuple(LIBRARIES))
     out.mkdir(parents=True, exist_ok=True)  # so that it cannot fail after the trainings
     parts = [part(console, names, trees) for part in (with_a_bound, from_clicks, in_seconds)]
     write_csv(pd.concat(parts), out / "demo.csv")

@@ -27,27 +27,27 @@ class Library(ABC):
     model: ClassVar[str]  # its class of trained models
     error: ClassVar[str]  # its exception
     endings: ClassVar[tuple[str, ...]]  # of its model files
-    threads: ClassVar[str]  # the parameter with their number
+    threads: ClassVar[str]  # the parameter for the number of threads
     l2: ClassVar[str]  # the parameter that is added to the sum of Hessians of a leaf
     l2_default: ClassVar[float]
-    l2_by_weight: ClassVar[bool] = False  # whether it is multiplied by the mean weight of the rows
+    l2_by_weight: ClassVar[bool] = False  # it is multiplied by the mean weight of the rows
     limits: ClassVar[tuple[str, ...]]  # parameters that may forbid every split
     regression: str  # its objective of squared error
     unread: ClassVar[tuple[str, ...]]  # parameters of its own objectives, not read beside ours
     usual_leaves: ClassVar[Mapping[str, tuple[Any, ...]]]  # values of parameters with which leaves are Newton steps
     of_the_data: ClassVar[tuple[str, ...]]  # parameters of its data sets, not of a training
     by_column: ClassVar[tuple[str, ...]]  # parameters that may number the columns, or have an entry for each
-    objectives: ClassVar[str]  # the forms of names of its objectives
-    metrics: ClassVar[str]  # the forms of names of its metrics, of which it may read only the beginning
-    natives: ClassVar[Mapping[str, str | None]]  # its own ranking objectives, each with its twin
+    objectives: ClassVar[str]  # pattern of the names of its objectives
+    metrics: ClassVar[str]  # pattern of its metric names; it may ignore what follows a name that it knows
+    natives: ClassVar[Mapping[str, str | None]]  # its ranking objectives, each with ours of equal Hessians
     rivals: ClassVar[tuple[str, ...]]  # natives to compare with, whatever the metric
     rivals_for: ClassVar[Mapping[str, str]] = {}  # by metric, a further one; {metric} as the library spells it
     unusable: ClassVar[tuple[str, ...]] = ()  # beginnings of natives that cannot be trained in a comparison
     binary: ClassVar[tuple[str, ...]] = ()  # natives that learn only which documents are relevant: parts of names
     chances: ClassVar[tuple[str, ...]] = ()  # natives whose labels are chances of the metric ERR: parts of names
-    capitals: ClassVar[bool] = False  # whether the names of its objectives and metrics begin with one
-    seed: ClassVar[str] = "seed"  # the parameter
-    least_patience: ClassVar[int] = 1  # of early stopping
+    capitals: ClassVar[bool] = False  # the names of its objectives and metrics begin with a capital
+    seed: ClassVar[str] = "seed"  # name of the parameter for the seed
+    least_patience: ClassVar[int] = 1  # the least value of early_stopping_rounds
     least_hessian: ClassVar[str] = ""  # the parameter with the least sum of Hessians in a leaf
     least_hessian_default: ClassVar[float] = 0.0
     dtype: ClassVar[type[np.floating[Any]]] = np.float32  # of gradients as it stores them
@@ -161,7 +161,11 @@ class Library(ABC):
         """Return the parameters of trees of this shape, without randomness."""
 
     def aliases(self) -> Sequence[tuple[str, ...]]:
-        """Return the names of each parameter that has several."""
+        """Return the names of each parameter that has several.
+
+        ``n_estimators``, ``learning_rate``, ``random_state`` and ``early_stopping_rounds`` must be names of what they
+        are in scikit-learn.
+        """
         return ()
 
     def calls(self, given: Any, method: str) -> bool:

@@ -35,7 +35,7 @@ SKIPPED = ".git", ".venv*", ".*_cache", ".hypothesis", "build", "dist", "results
 PLAIN, COMPILED = "plain", "compiled"
 FOLDERS = {"ltr_objectives/kernels": PLAIN, "ltr_objectives/metrics": PLAIN, "ltr_objectives/objectives": PLAIN,
            "adapters": COMPILED}  # fmt: skip
-OMITTED = {"_compiler.py", "__init__.py", "check.py"}  # run differently here, or are tests themselves
+OMITTED = {"_compiler.py", "__init__.py"}  # run differently here
 TESTS = {  # patterns of test files; tests that start processes or wait for a clock take too long here
     PLAIN: ("test_clicks", "test_contracts", "test_evaluate", "test_goals", "test_inputs", "test_kernels",
             "test_checks", "test_conventions", "test_metrics", "test_own_classes", "test_pairs", "test_plackett_luce",

@@ -61,9 +61,9 @@ def compete(
     planned: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], screen: Console, *,
     required: bool,
 ) -> tuple[dict[Key, Results], dict[str, str]]:  # fmt: skip
-    """Train everything, and give a reason for what is left out because it cannot be trained, unless it is required.
+    """Train all trials. Return the results, and why others could not be trained; raise instead if ``required``.
 
-    On a terminal there is a bar of progress.
+    Shows a progress bar on a terminal.
     """
     trials = {key: list(group) for key, group in groupby(planned, lambda trial: (trial.library, trial.objective))}
     with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:

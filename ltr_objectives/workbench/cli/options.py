@@ -35,7 +35,8 @@ Trees = Annotated[int, Option(metavar="N", min=1, help="At most this many.")]
 Picture = Annotated[Path | None, Option(metavar="FILE", help="As .png, .svg or .pdf.", **QUIET)]
 Patience = Annotated[int, Option(metavar="N", min=1, help="Trees without a better validation value.")]
 Threads = Annotated[
-    int, Option(metavar="N", min=0, callback=lambda n: min(n, available_threads()), help="0: all processors.")
+    int,
+    Option(metavar="N", min=0, callback=lambda n: min(n, available_threads()), help="0: all that the library takes."),
 ]
 
 
