@@ -177,7 +177,7 @@ def report(
 
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As :func:`report`, for validated queries; computes the gradient up to three times."""
+    """Report on validated queries, as :func:`report` does; compute the gradient up to three times."""
     s, inner = queries.check_scores(scores).values, innermost(objective)
     grad, hess = objective.compute(queries, s, n_threads=n_threads)
     learnt = grad if inner is objective else inner.compute(queries, s, n_threads=n_threads)[0]

@@ -41,7 +41,7 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(value: object, known: Iterable[object], end: str = "") -> str:
-    """The end of a message: which of ``known`` is nearest to ``value``, if any is near; ``end`` followed ``value``.
+    """Return the end of a message: which of ``known`` is nearest to ``value``, if any is near; ``end`` followed ``value``.
 
     The names of one thing are a tuple, the usual one first; if it is near too, it is preferred.
 

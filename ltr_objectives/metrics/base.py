@@ -179,7 +179,7 @@ class Metric(Options, abc.ABC):
         return self.values(Queries(labels, group, qid=qid), scores, n_threads=n_threads)
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
-        """As :meth:`per_query`, for validated queries."""
+        """Compute :meth:`per_query` of validated queries."""
         s = queries.check_scores(scores, n_threads).values
         total = np.zeros(len(queries))
         for terms in self.layers(queries):

@@ -48,7 +48,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 
 
 def any_metric(metric: Any, convention: str | None = None) -> Metric:
-    """As :func:`get_metric`, also for functions and for metrics of which lower is better."""
+    """Return a metric as :func:`get_metric` does, also for functions and for one of which lower is better."""
     return of_function(metric, convention) or _under(convention, _read(metric))
 
 

@@ -164,7 +164,7 @@ class Objective(Extensible, abc.ABC):
         dtype: type[np.floating[Any]] = np.float64,
         skip: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``.
+        """Compute :meth:`gradient_hessian` of validated queries; the result has type ``dtype``.
 
         Scores may be what ``queries.check_scores`` returned, as those of the adapters are. Queries that ``skip`` marks,
         a bool array of shape (queries,), get zeros.
