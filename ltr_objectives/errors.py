@@ -41,7 +41,7 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(value: object, known: Iterable[object], end: str = "") -> str:
-    """Return the end of a message: which of ``known`` is nearest to ``value``, if any is near; ``end`` followed ``value``.
+    """Return the end of a message: the one of ``known`` that is near ``value``, if any; ``end`` followed ``value``.
 
     The names of one thing are a tuple, the usual one first; if it is near too, it is preferred.
 

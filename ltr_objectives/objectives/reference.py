@@ -49,7 +49,7 @@ def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndar
 
 
 def brute_force_changes(metric: Metric, labels: np.ndarray, moves: bool = False) -> np.ndarray:
-    """Return the changes of ``metric.reference`` if the documents at ranks ``d`` and ``e`` swap, or ``d`` moves there."""
+    """Return the changes of ``metric.reference`` if the documents at ranks ``d`` and ``e`` swap, or ``d`` moves."""
     n = len(labels)
     out, before, ranks = np.zeros((n, n)), metric.reference(labels.copy()), np.arange(n)
     for d in range(n):

@@ -106,15 +106,19 @@ def compare(
     lines = table_of(found, data.name, metrics, reference)
     winner, verdict = winner_of(lines, saved)
     best = best_trial(found[winner.library, winner.objective])
-    notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
-    names = [str(m) for m in metrics]
+    document = {
+        "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": [str(m) for m in metrics],
+        "features": features_of(whole.X), "left_out": left_out,
+        "notes": [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note],
+        "table": [line._asdict() for line in lines],
+        "best": {"library": best.library, "objective": best.objective, "trees": best.budget.trees,
+                 "defaults": best.budget.defaults},
+        "model": None if save_best is None else str(save_best),
+    }  # fmt: skip
 
     if not as_json:
-        screen = terminal()
-        screen.print(show_features(whole.X), markup=False, soft_wrap=True)
-        print_table(screen, lines, names, f"{data.name}: {len(whole.group):,} queries, {kind}", notes, reference)
-        for name, why in left_out.items():
-            echo(f"note: {name} is left out: {why}", err=True)
+        title = f"{data.name}: {len(whole.group):,} queries, {kind}"
+        _show(document, show_features(whole.X), lines, title, reference)
     if out is not None:
         write_csv(pd.DataFrame(lines), out)
     if per_query is not None:
@@ -127,21 +131,23 @@ def compare(
         with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
             save_model(train(best, whole, None, metrics[:1])[0], save_best)
     if as_json:
-        options.print_json({
-            "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
-            "features": features_of(whole.X), "left_out": left_out, "notes": notes,
-            "table": [line._asdict() for line in lines],
-            "best": {"library": best.library, "objective": best.objective, "trees": best.budget.trees,
-                     "defaults": best.budget.defaults},
-            "model": None if save_best is None else str(save_best),
-        })  # fmt: skip
+        options.print_json(document)
         return
-    said = [f"best {f'of {saved} ' if saved and len(asked) > 1 else ''}by {names[0]}: {verdict}"]
+    said = [f"best {f'of {saved} ' if saved and len(asked) > 1 else ''}by {metrics[0]}: {verdict}"]
     if best.budget.defaults:
         said.append(f"learning rate {best.budget.learning_rate:.3g}, and the defaults of {best.library}")
     if save_best is not None:
         said.append(f"{best.budget.trees} trees on all queries, written to {save_best}")
     terminal().print("\n".join(said), markup=False, soft_wrap=True)
+
+
+def _show(document: dict[str, Any], features: str, lines: Sequence[Line], title: str, reference: str | None) -> None:
+    """Print the features and the table, and what was left out."""
+    screen = terminal()
+    screen.print(features, markup=False, soft_wrap=True)
+    print_table(screen, lines, document["metrics"], title, document["notes"], reference)
+    for name, why in document["left_out"].items():
+        echo(f"note: {name} is left out: {why}", err=True)
 
 
 def _draw(lines: Sequence[Line], figure: Any) -> None:
