@@ -39,11 +39,11 @@ def test_gradient_and_hessian_equal_the_reference(objective, rng):
     objective = objective.without_noise()
     for scale in (0.0, 1.0, 50.0, 1e4):
         for n in (1, 2, 3, 7, 30):
-            labels, propensity = random_labels(objective.label_limit, rng, n), rng.uniform(0.01, 1, n)
-            scores = np.round(rng.normal(size=n), 1) * scale
-            ours = objective.gradient_hessian(scores, labels, [n], propensity=propensity)
-            expected = objective.reference(scores, labels, propensity)
-            np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+            labels, propensity = random_labels(objective.label_limit, rng, n + 2), rng.uniform(0.01, 1, n + 2)
+            scores = np.round(rng.normal(size=n + 2), 1) * scale
+            found = np.array(objective.gradient_hessian(scores, labels, [2, n], propensity=propensity))
+            expected = objective.reference(scores[2:], labels[2:], propensity[2:])
+            np.testing.assert_allclose(found[:, 2:], expected, rtol=1e-9, atol=1e-12)
 
 
 def test_propensities_above_1_are_warned_of_once():
