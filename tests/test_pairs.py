@@ -333,6 +333,16 @@ def test_with_noise_too(full, rng):
     assert (np.abs(found.mean(axis=1) - whole.mean(axis=1)) < 4 * error + 1e-12).all()
 
 
+def test_with_lambda_norm_the_expected_gradient_is_smaller(rng):
+    scores, labels, group = 2 * rng.normal(size=10_400), rng.choice(3, 10_400, p=[0.6, 0.3, 0.1]), [26] * 400
+    full = LambdaMART(lambda_norm=True)
+    whole, _ = full.gradient_hessian(scores, labels, group)
+    for partners, least in ((1, 0.75), (3, 0.9), (10, 0.98)):
+        some = [dataclasses.replace(full, partners=partners, seed=i) for i in range(20)]
+        found = np.mean([each.gradient_hessian(scores, labels, group)[0] for each in some], axis=0)
+        assert least < found @ whole / (whole @ whole) < 1.002
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_list_with_no_more_partners_has_all_pairs(cls, rng):
     scores, labels, group = rng.normal(size=13), rng.integers(0, 4, 13), [1, 2, 5, 5]
