@@ -136,7 +136,7 @@ def test_the_picture_has_a_point_for_each_line_and_the_front():
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot
 
-    found = tradeoff(ranker("lightgbm"), **DATA, lose=[0.02, 0.05], weights=[0.1])
+    found = tradeoff(ranker("lightgbm", rounds=5), **DATA, lose=[0.05], weights=[0.1])
     _, ax = pyplot.subplots()
     shown = TradeoffDisplay.from_tradeoff(found, ax)
     assert shown.ax_ is ax
@@ -182,11 +182,11 @@ def files(workplace):
 
 
 def test_the_command_prints_the_table_of_the_function(files):
-    found = run_json(*options("--lose", "0.02,0.05", "--weights", 0.3))
+    found = run_json(*options("--lose", "0.02", "--weights", 0.3))
     given = {**DATA, "X": pd.DataFrame(TRAIN.X.astype(float)).add_prefix("f")}
     given["eval_set"] = [(pd.DataFrame(VALI.X.astype(float)).add_prefix("f"), VALI.y)]
     params = {"n_jobs": 1, "num_leaves": 7, "learning_rate": 0.3}
-    expected = tradeoff(ranker("lightgbm", **params), **given, lose=[0.02, 0.05], weights=[0.3])
+    expected = tradeoff(ranker("lightgbm", **params), **given, lose=[0.02], weights=[0.3])
     assert (found["metrics"], found["queries"]) == ([*expected.metrics], len(VALI.group))
     for line, by_function in zip(found["lines"], expected.lines, strict=True):
         assert (line["training"], line["on_front"]) == (by_function.training, by_function.on_front)
