@@ -38,7 +38,7 @@ def bagged(
     ranker : XGBRanker, LGBMRanker or CatBoostRanker
         Its parameters are used; it is not fitted itself. Bag ``i`` trains with the ranker's seed plus ``i``.
     X, y, group, qid, sample_weight, propensity, position, labels
-        As of the ranker's ``fit``.
+        As in the ranker's ``fit``.
     bags : int
         Number of models.
     **own
@@ -50,6 +50,16 @@ def bagged(
     XGBRanker, LGBMRanker or CatBoostRanker
         A fitted clone of ``ranker``. Its ``booster_`` has the trees of all bags, with leaf values divided by their
         number, and ``best_iteration_`` is the sum of their rounds. It has no ``evals_result_`` and ``best_score_``.
+
+    Raises
+    ------
+    LTRError
+        For ``objective="auto"``, ``bounds``, a ``catboost.Pool``, data with one query, and settings whose models cannot
+        be merged.
+
+    See Also
+    --------
+    tradeoff : Trainings with several bounds or weights.
 
     Examples
     --------

@@ -194,7 +194,7 @@ def bounded(
     labels, valid_labels : mapping of goals to arrays of shape (rows,), optional
         Of ``train`` and ``valid``.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`.
+        As in :func:`ltr_objectives.get_metric`.
     n_threads : int, optional
         By default that of the training.
 

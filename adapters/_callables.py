@@ -68,7 +68,7 @@ class Memo:
         return Memo, ()
 
     def queries(self, labels: Any, goals: Mapping[str, np.ndarray], **others: Any) -> Queries:
-        """Return the `Queries` of a data set, or those of an equal one if there was one; arguments as of `Queries`."""
+        """Return the `Queries` of a data set, or those of an equal one if there was one; arguments as in `Queries`."""
         arrays = {name: None if x is None else to_numpy(x, name) for name, x in {"labels": labels, **others}.items()}
         key = {**arrays, **{f"labels[{goal}]": values for goal, values in goals.items()}}
         for known, queries in self._known:

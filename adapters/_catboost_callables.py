@@ -233,7 +233,7 @@ def catboost_objective(
     group_weight : array of shape (queries,) or (rows,), optional
         The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
     propensity, labels
-        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
+        Of the rows of the training set, as in :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The model does not depend on it.
     newton_splits : bool
@@ -295,14 +295,14 @@ def catboost_metric(
     *pools : catboost.Pool
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`.
+        As in :func:`ltr_objectives.get_metric`.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 
     Returns
     -------
     CatBoostMetric
-        Its values are means over queries, weighted by the pools' weights, as of :func:`ltr_objectives.evaluate`. It
+        Its values are means over queries, weighted by the pools' weights, as in :func:`ltr_objectives.evaluate`. It
         also works beside CatBoost's own losses.
 
     Examples

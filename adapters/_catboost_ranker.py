@@ -31,18 +31,18 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     Parameters
     ----------
     objective : str, Objective or object, optional
-        Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``, or an object as of
+        Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``, or an object as in
         ``catboost.CatBoost``. Ours are written in small letters, CatBoost's begin with a capital. By default the one
         for the first metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on
         ``eval_set``. ``loss_function`` is another name.
     eval_metric : str, Metric, object or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``, or one object as of ``catboost.CatBoost``.
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``, or one object as in ``catboost.CatBoost``.
         Early stopping on one of CatBoost's is refused if another one is ours or an object.
     convention, bounds
-        As of :class:`LGBMRanker`.
+        As in :class:`LGBMRanker`.
     iterations, learning_rate, depth, l2_leaf_reg, random_seed, thread_count, **params
-        As of ``catboost.CatBoostRanker``. Nothing is written to the working folder unless ``allow_writing_files=True``.
-        ``newton_splits`` is as of :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults
+        As in ``catboost.CatBoostRanker``. Nothing is written to the working folder unless ``allow_writing_files=True``.
+        ``newton_splits`` is as in :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults
         differ:
 
         * ``l2_leaf_reg=20`` counts as 20 documents: Hessians are those of :class:`ltr_objectives.UnitHessian`. An

@@ -96,6 +96,12 @@ class TradeoffDisplay:
         What :meth:`plot` drew on.
     figure_ : matplotlib.figure.Figure
         Its figure.
+
+    Examples
+    --------
+    >>> from ltr_objectives.adapters import tradeoff
+    >>> found = tradeoff(ranker, X, y, qid=qid, **valid)  # doctest: +SKIP
+    >>> TradeoffDisplay.from_tradeoff(found).figure_.savefig("tradeoff.png")  # doctest: +SKIP
     """
 
     def __init__(self, tradeoff: Tradeoff) -> None:
@@ -144,6 +150,11 @@ class PropensityDisplay:
         What :meth:`plot` drew on.
     figure_ : matplotlib.figure.Figure
         Its figure.
+
+    Examples
+    --------
+    >>> ranker.fit(X, clicks, qid=qid, position=position)  # doctest: +SKIP
+    >>> PropensityDisplay.from_offsets(ranker.position_offsets_).figure_.savefig("seen.png")  # doctest: +SKIP
     """
 
     def __init__(self, offsets: PositionOffsets) -> None:

@@ -105,7 +105,7 @@ def lightgbm_objective(
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     propensity, labels
-        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
+        Of the rows of the training set, as in :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors. The model does not depend on it.
 
@@ -140,7 +140,7 @@ def lightgbm_metric(
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters, else LightGBM's own NDCG may be
         the metric that stops the training.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`.
+        As in :func:`ltr_objectives.get_metric`.
     labels : mapping of Datasets to mappings of goals to arrays, optional
         For metrics of goals, such as ``"ndcg@10 + 0.3*dcg(gain_type=linear)@10[revenue]"``: ``{dvalid: {"revenue":
         array}}``, for each Dataset that is evaluated.

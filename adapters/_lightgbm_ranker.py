@@ -39,14 +39,14 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's, and
         functions are those of ``lightgbm.LGBMRanker.fit``. Nothing else is evaluated.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`, for our metrics: in ``evals_result_``, in ``score``, and as the one to
+        As in :func:`ltr_objectives.get_metric`, for our metrics: in ``evals_result_``, in ``score``, and as the one to
         train for without an ``objective``.
     bounds : mapping of metrics to numbers, optional
         Such as ``{"ndcg@10": 0.74}``: the least values on the last pair of ``eval_set``, under which the first
         ``eval_metric`` is maximised.
         The best round that keeps them is kept, also without early stopping.
     n_estimators, learning_rate, num_leaves, max_depth, min_child_samples, reg_lambda, random_state, n_jobs, **params
-        As of ``lightgbm.LGBMRanker``, and ``categorical_feature``. Names that LightGBM does not know, and would ignore,
+        As in ``lightgbm.LGBMRanker``, and ``categorical_feature``. Names that LightGBM does not know, and would ignore,
         are refused. LightGBM prints nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one
         default differs: ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
         :class:`ltr_objectives.UnitHessian`. An objective with a ``preset`` keeps its own Hessians and LightGBM's

@@ -51,7 +51,7 @@ def position_offsets(
     Parameters
     ----------
     X : array, DataFrame or sparse matrix of shape (rows, features)
-        As of the estimators' ``fit``, without the position.
+        As in the estimators' ``fit``, without the position.
     clicks : array of shape (rows,)
         1 for a click, else 0.
     position : array of shape (rows,)

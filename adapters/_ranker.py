@@ -63,7 +63,7 @@ class Fitted(NamedTuple):
     position_offsets_: PositionOffsets | None = None
     columns: list[str] | None = None  # the names of all columns as text; None for arrays
     categorical: list[int] | None = None  # the numbers of the categorical columns; None if they are not known
-    layout: list[Any] | None = None  # as of `layout_of`
+    layout: list[Any] | None = None  # as in `layout_of`
     chained: bool = True  # each tree was trained at the scores of those before it
     scored_by: str = DEFAULT  # without eval_metric
 
@@ -153,7 +153,7 @@ class Ranker:
             Weights by query or by row, not negative. They multiply gradients and Hessians. Metrics weigh a query by the
             mean weight of its rows.
         propensity : array of shape (rows,), optional
-            For labels that are clicks; as of :class:`ltr_objectives.Queries`. Only our pairwise objectives take it.
+            For labels that are clicks; as in :class:`ltr_objectives.Queries`. Only our pairwise objectives take it.
         position : array of shape (rows,), optional
             For labels that are clicks, instead of ``propensity``: where each document was shown, from 0 or 1.
             :func:`ltr_objectives.adapters.position_offsets` estimates an offset for each position, from which the
@@ -187,6 +187,13 @@ class Ranker:
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
             With ``bounds``, ``bounds_``, the value that each metric reached, and ``multipliers_``, the weights of their
             objectives beside the first, one a round. With ``position``, ``position_offsets_``, the estimate.
+
+        Raises
+        ------
+        LTRError
+            For arrays that do not fit the rows or queries, are not finite or in another order; for labels that the
+            objective or a metric does not take; and for settings under which the library would train something else
+            than they say, such as parameters that it ignores, early stopping without ``eval_set``, or with dart.
         """
         raise NotImplementedError
 

@@ -39,7 +39,7 @@ def refit(
     ranker : XGBRanker, LGBMRanker or CatBoostRanker
         A fitted ranker, which is not changed. Its parameters, and those of its objective, are used.
     X, y, group, qid, sample_weight, propensity, position, labels
-        The other data, as of the ranker's ``fit``. Categories that the model does not know are missing values, with a
+        The other data, as in the ranker's ``fit``. Categories that the model does not know are missing values, with a
         warning that names them; CatBoost gives them the prior of its statistics.
     decay_rate : float
         From 0, new values only, to 1, no change. A leaf without rows is multiplied by it.

@@ -32,7 +32,7 @@ from ltr_objectives.objectives.composite import initial_score, seeded
 from ltr_objectives.position_bias import PositionOffsets
 from ltr_objectives.queries import to_numpy
 
-Records = dict[str, dict[str, list[float]]]  # as of `Trained`
+Records = dict[str, dict[str, list[float]]]  # as in `Trained`
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 
 

@@ -46,7 +46,7 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     Raises
     ------
     LTRError
-        For invalid input, as of :class:`ltr_objectives.Queries`; for second derivatives.
+        For invalid input, as in :class:`ltr_objectives.Queries`; for second derivatives.
 
     Examples
     --------

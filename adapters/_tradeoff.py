@@ -90,7 +90,7 @@ def tradeoff(
         Its parameters are used; it is not fitted itself. ``eval_metric`` has two of our metrics: the one that may lose,
         and the one that shall gain.
     X, y
-        As of the ranker's ``fit``.
+        As in the ranker's ``fit``.
     lose : list of numbers, optional
         Shares of the first metric that a training may lose, with a bound on it: 0.01 is 1% of what the training for it
         alone reaches. Without ``weights`` 0.005, 0.01, 0.02 and 0.05.

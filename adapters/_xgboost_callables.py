@@ -186,7 +186,7 @@ def xgboost_objective(
     weight : array of shape (queries,) or (rows,), optional
         Used instead of the weights of the training DMatrix, which holds weights by query only.
     propensity, labels
-        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
+        Of the rows of the training set, as in :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors. The model does not depend on it.
 
@@ -227,7 +227,7 @@ def xgboost_metric(
     *metrics : str or Metric
         Such as ``"ndcg@10"``.
     convention : str, optional
-        As of :func:`ltr_objectives.get_metric`.
+        As in :func:`ltr_objectives.get_metric`.
     labels : mapping of DMatrices to mappings of goals to arrays, optional
         For metrics of goals, such as ``"ndcg@10 + 0.3*dcg(gain_type=linear)@10[revenue]"``: ``{dvalid: {"revenue":
         array}}``, for each DMatrix that is evaluated.

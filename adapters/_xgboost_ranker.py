@@ -31,17 +31,17 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     Parameters
     ----------
     objective : str, Objective or function, optional
-        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``; a function as of
+        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``; a function as in
         ``xgboost.XGBRegressor``. By default the one for the first metric: :func:`ltr_objectives.objective_for`.
         ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric, function or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's, and functions are
-        as of ``xgboost.XGBRanker``. Early stopping minimises a function, unless its name begins with auc, pre, map
+        as in ``xgboost.XGBRanker``. Early stopping minimises a function, unless its name begins with auc, pre, map
         (but mape) or ndcg.
     convention, bounds
-        As of :class:`LGBMRanker`.
+        As in :class:`LGBMRanker`.
     n_estimators, learning_rate, max_depth, min_child_weight, reg_lambda, random_state, n_jobs, **params
-        As of ``xgboost.XGBRanker``. For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents,
+        As in ``xgboost.XGBRanker``. For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents,
         because Hessians are those of :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with
         ``booster="gblinear"``, and with a ``preset``, which also keeps its own Hessians. ``base_score=0``, because a
         ranking has no mean to start from; for :class:`ltr_objectives.RMSE` and sums with it the weighted mean of the

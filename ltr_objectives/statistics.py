@@ -230,6 +230,16 @@ def compare_scores(
         ``queries`` is the number of queries that count, also with ``user``. A sum of metrics counts in queries in which
         all its parts have a value; :func:`ltr_objectives.evaluate` adds the means of the parts instead.
 
+    Raises
+    ------
+    LTRError
+        For what :func:`ltr_objectives.evaluate` refuses, a level that is not between 0 and 1, and users or buckets that
+        do not fit the queries.
+
+    See Also
+    --------
+    evaluate : The value of one model.
+
     Examples
     --------
     >>> qid = [1, 1, 2, 2, 3, 3]

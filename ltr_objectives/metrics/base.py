@@ -56,6 +56,26 @@ class Metric(Options, abc.ABC):
     ------
     LTRError
         For other values of the parameters; from an evaluation, for labels that the metric does not take.
+
+    See Also
+    --------
+    check_metric : Whether a metric of one's own agrees with its ``reference``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from ltr_objectives import Metric, evaluate
+    >>> @dataclass(frozen=True)
+    ... class Clicked(Metric):
+    ...     name, kind, maximum = "clicked", Metric.LINEAR, None
+    ...     def gain(self, labels):
+    ...         return labels
+    ...     def discount(self, ranks):
+    ...         return 1 / ranks
+    ...     def reference(self, labels):
+    ...         return sum(y / rank for rank, y in enumerate(labels, 1))
+    >>> evaluate(Clicked(), [0.9, 0.5], [0, 1], group=[2])
+    0.5
     """
 
     named = Named("metrics")

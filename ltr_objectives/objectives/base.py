@@ -55,6 +55,31 @@ class Objective(Extensible, abc.ABC):
 
     An objective has parameters only. It can be pickled, hashed, compared and used for many trainings at once. The
     same seed, data and scores give the same bytes, whatever the number of threads.
+
+    A subclass overrides ``fill``, which writes the gradients of all queries, and for tests ``reference_loss``, the loss
+    of one query; ``checks`` has a check for each parameter, and ``facts`` what depends on the parameters alone.
+
+    Raises
+    ------
+    LTRError
+        For a parameter out of its range; from a training, for labels that the objective does not take.
+
+    See Also
+    --------
+    check_objective : Whether ``fill`` computes what ``reference_loss`` says.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from ltr_objectives import Objective
+    >>> @dataclass(frozen=True)
+    ... class Squared(Objective):
+    ...     name = "squared"
+    ...     def fill(self, call):
+    ...         call.grad[:] = call.scores - call.queries.labels
+    ...         call.hess[:] = 1
+    >>> Squared().gradient_hessian([0.5, 0.0], [1, 0], group=[2])
+    (array([-0.5,  0. ]), array([1., 1.]))
     """
 
     named = Named("objectives")

@@ -54,6 +54,12 @@ class Mixture(Composite):
 
     If a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
 
+    Raises
+    ------
+    LTRError
+        For no parts, weights that are negative or not one for each part, and goals that are not one for each part, or
+        that stand in brackets too.
+
     Examples
     --------
     >>> from ltr_objectives import get_objective

@@ -41,6 +41,14 @@ class RankingData:
         Where documents were shown, from :func:`from_table`.
     propensity : float64 array of shape (rows,), optional
         How likely documents were examined, from :func:`from_table`.
+
+    Examples
+    --------
+    >>> from ltr_objectives.datasets import load_example
+    >>> train, _, _ = load_example()
+    >>> X, y, group, qid = train
+    >>> X.shape == (group.sum(), 300)
+    True
     """
 
     X: np.ndarray
@@ -89,7 +97,15 @@ def cut(sizes: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RankingFold:
-    """The parts of one experiment; unpacks as ``train, vali, test``. ``vali`` is None if the source has none."""
+    """The parts of one experiment; unpacks as ``train, vali, test``. ``vali`` is None if the source has none.
+
+    Examples
+    --------
+    >>> from ltr_objectives.datasets import make_ranking_fold
+    >>> train, vali, test = make_ranking_fold((3, 1, 2), mean_length=5, seed=1)
+    >>> len(train.group), len(vali.group), len(test.group)
+    (3, 1, 2)
+    """
 
     train: RankingData
     vali: RankingData | None
@@ -306,6 +322,19 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
         RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features. A
         single file has as many as the largest number in it, which another file may exceed: read the folder of the
         fold, or append columns of zeros, ``np.pad(X, ((0, 0), (0, more)))``.
+
+    Raises
+    ------
+    LTRError
+        For text of another form, and for a folder without the files of a fold.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "part.txt").write_text("2 qid:1 1:0.5 2:3 # a\\n0 qid:1 1:0.1 # b\\n")
+    ...     load_letor(Path(folder, "part.txt"))
+    RankingData(2 rows, 1 queries, 2 features)
     """
     where = Path(path).expanduser()
     if where.exists() and not where.is_dir():
