@@ -93,10 +93,19 @@ def test_catboost_reads_a_file(tmp_path):
 @pytest.mark.release
 def test_the_page_runs(workplace, monkeypatch):
     lgb = pytest.importorskip("lightgbm")
-    pytest.importorskip("xgboost", minversion="3.0")
     examples.less_data(monkeypatch)
     names = {}
     for code in examples.blocks("docs/large_data.md"):
         examples.run(code, names)
     assert isinstance(names["model"], lgb.Booster)
     assert names["dtrain"].num_data() == sum(names["group"])
+
+
+@pytest.mark.release
+def test_the_example_runs(workplace, monkeypatch):
+    pytest.importorskip("xgboost", minversion="3.0")
+    examples.less_data(monkeypatch)
+    examples.run(examples.script("xgboost_on_disk"), names := {})
+    assert len(names["dtrain"].get_uint_info("group_ptr")) == 3 * examples.MOST_QUERIES + 1
+    assert names["model"].num_boosted_rounds() == 20
+    names.clear()  # XGBoost prints when the matrix is deleted
