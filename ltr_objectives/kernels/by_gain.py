@@ -38,9 +38,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.pairs import Batch, Plan, pair_kernel, pairs_of_one
+from ltr_objectives.kernels.lists import OneList
+from ltr_objectives.kernels.pairs import Batch, Inputs, Plan, pair_kernel, pairs_of_one
 from ltr_objectives.kernels.rankings import draws_of
-from ltr_objectives.kernels.records import Out, Pairs, Rng, Terms
+from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.sorting import sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
@@ -75,31 +76,31 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def _plan(n, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
+def _plan(n, inputs: Inputs):
     """Decide how many draws are taken together, and how many of their ranks are read."""
-    m, draws, apart = pairs.truncation, draws_of(rng), False
+    m, draws, layers, apart = inputs.truncation, draws_of(inputs.rng), inputs.layers, False
     for terms in layers:
         apart |= m < n and terms.discount[m] > 0.0
     if apart:  # two documents that a draw ranks beyond the truncation have a weight, but are no pair of that draw
-        return Plan(1, n, n)
+        return Plan(draws=1, top=n, stride=n)
     if draws == 1 or layers[0].kind != LINEAR or m > n // 4:
-        return Plan(BATCH, n, n)
+        return Plan(draws=BATCH, top=n, stride=n)
     stride = 1
     while stride < m:
         stride *= 2
-    return Plan(TOP_BATCH, m, stride)
+    return Plan(draws=TOP_BATCH, top=m, stride=stride)
 
 
 @allocating
-def _scratch(longest, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None):
-    """Return scratch for lists of up to ``longest`` documents. If any list reads top ranks only, the longest does."""
-    plan, draws = _plan(longest, layers, pairs, rng), draws_of(rng)
-    n, whole = longest, longest * min(draws, BATCH)
-    heads = plan.stride * min(draws, plan.draws) if plan.top < longest else 0
+def _scratch(n, inputs: Inputs):
+    """Return scratch for lists of up to n documents. If any list reads top ranks only, the longest does."""
+    plan, draws = _plan(n, inputs), draws_of(inputs.rng)
+    entries, heads = n * min(draws, BATCH), plan.stride * min(draws, plan.draws) if plan.top < n else 0
     return Scratch(
-        np.empty(max(whole, n + heads), np.int64), np.empty(heads, np.int64), np.empty(plan.top), np.empty(n),
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n),
-        np.empty(whole), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+        orders=np.empty(max(entries, n + heads), np.int64), before=np.empty(heads, np.int64), top=np.empty(plan.top),
+        E_by_row=np.empty(n), slot=np.empty(n, np.int64), document=np.empty(n, np.int64), last=np.empty(n, np.int64),
+        s=np.empty(n), E=np.empty(n), g=np.empty(n), D=np.empty(entries), T=np.empty(n), weight=np.empty(n),
+        beyond=np.empty(n), lam=np.empty(n), hes=np.empty(n),
     )  # fmt: skip
 
 
@@ -111,10 +112,10 @@ def _take(i, at, gain, s, r: Scratch):
 
 
 @inlined_kernel
-def _take_by_gain(batch: Batch, s, terms: Terms, pairs: Pairs, r: Scratch):
+def _take_by_gain(one: OneList, terms: Terms, inputs: Inputs, r: Scratch):
     """Write the list by slot, in descending order of gain, and clear its sums."""
-    n, a = batch.n, batch.first
-    gain, by_label, ascents = terms.gain[a : a + n], pairs.by_label[a : a + n], 0
+    n, s, ascents = len(one.s), one.s, 0
+    gain, by_label = terms.gain[one.first : one.last], inputs.by_label[one.first : one.last]
     for at in range(n):
         _take(np.uint64(by_label[at]), at, gain, s, r)
         ascents += at > 0 and r.g[at] > r.g[at - 1]
@@ -124,14 +125,13 @@ def _take_by_gain(batch: Batch, s, terms: Terms, pairs: Pairs, r: Scratch):
         sort_descending(r.g, r.document, r.T, r.last, n)
         for at in range(n):
             _take(np.uint64(r.document[at]), at, gain, s, r)
-    r.lam[:n], r.hes[:n], r.T[:n], r.beyond[:n] = 0.0, 0.0, 0.0, 1.0 if pairs.truncation < n else 0.0
+    r.lam[:n], r.hes[:n], r.T[:n], r.beyond[:n] = 0.0, 0.0, 0.0, 1.0 if inputs.truncation < n else 0.0
 
 
 @inlined_kernel
-def _take_draw(k, terms: Terms, batch: Batch, pairs: Pairs, rng: Rng | None, r: Scratch):
+def _take_draw(k, n, scale, terms: Terms, inputs: Inputs, rng: Rng | None, r: Scratch):
     """Write D of draw k and add its T; if there is no noise, write T + D into D, and T - D into T."""
-    n, scale, count, sum_ = batch.n, terms.scale[batch.q], 0.5, 0.0
-    order, D, T = r.orders[k * n : (k + 1) * n], r.D[k * n : (k + 1) * n], r.T
+    order, D, T, count, sum_ = r.orders[k * n : (k + 1) * n], r.D[k * n : (k + 1) * n], r.T, 0.5, 0.0
     for d in range(n):
         at, w = np.uint64(r.slot[order[d]]), terms.discount[d]
         t, x = 0.0, w
@@ -145,17 +145,17 @@ def _take_draw(k, terms: Terms, batch: Batch, pairs: Pairs, rng: Rng | None, r: 
         else:
             D[at] = x * scale
             T[at] += t * scale
-    for d in range(pairs.truncation if pairs.truncation < n else 0):
+    for d in range(inputs.truncation if inputs.truncation < n else 0):
         r.beyond[r.slot[order[d]]] = 0.0
 
 
 @inlined_kernel
-def _take_tops(terms: Terms, batch: Batch, r: Scratch):
+def _take_tops(n, scale, terms: Terms, batch: Batch, r: Scratch):
     """Take the top ranks of all draws."""
     top = batch.plan.top
-    r.last[: batch.n] = -1
+    r.last[:n] = -1
     for d in range(top):
-        r.top[d] = terms.discount[d] * terms.scale[batch.q]
+        r.top[d] = terms.discount[d] * scale
     for k in range(batch.draws):
         for d in range(top):
             entry = k * batch.plan.stride + d
@@ -203,7 +203,7 @@ def _write_by_tops(i, n, plan: Plan, r: Scratch):
 
 
 @inlined
-def _of_one_draw(i, j, how, r: Scratch):
+def _of_one_draw(i, j, none, r: Scratch):
     """Return the weight |D_i - D_j| + T_i + T_j, times the gains."""
     x, y = r.D[i] + r.T[j], r.T[i] + r.D[j]
     x = x if x > y else y
@@ -211,22 +211,22 @@ def _of_one_draw(i, j, how, r: Scratch):
 
 
 @inlined
-def _of_one_draw_beyond(i, j, how, r: Scratch):
+def _of_one_draw_beyond(i, j, none, r: Scratch):
     """Return the same, but 0 if j is within the truncation."""
-    return _of_one_draw(i, j, how, r) * r.beyond[j]
+    return _of_one_draw(i, j, none, r) * r.beyond[j]
 
 
 @inlined
-def _of_draws(i, j, how, r: Scratch):
+def _of_draws(i, j, none, r: Scratch):
     """Return the written weight without what rounding left, times the gains."""
     m = r.weight[j]
     return (m if m > ROUNDING * (abs(r.T[i]) + abs(r.T[j])) else 0.0) * (r.g[i] - r.g[j])
 
 
 @inlined
-def _of_draws_beyond(i, j, how, r: Scratch):
+def _of_draws_beyond(i, j, none, r: Scratch):
     """Return the same, but 0 if a draw ranks j within the truncation."""
-    return _of_draws(i, j, how, r) * r.beyond[j]
+    return _of_draws(i, j, none, r) * r.beyond[j]
 
 
 add_lower, add_lower_of_draws = pairs_of_one(_of_one_draw, 1), pairs_of_one(_of_draws, 1)
@@ -234,9 +234,9 @@ add_higher, add_higher_of_draws = pairs_of_one(_of_one_draw_beyond, -1), pairs_o
 
 
 @inlined_kernel
-def _add(truncated, rng: Rng | None, batch: Batch, r: Scratch):
+def _add(n, truncated, rng: Rng | None, batch: Batch, r: Scratch):
     """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
-    n, by_tops, total = batch.n, batch.plan.top < batch.n, 0.0
+    by_tops, total = batch.plan.top < n, 0.0
     same, lower = 0, 0  # the slots same <= j < lower have the gain of i
     for i in range(n):
         if i == lower:
@@ -265,24 +265,24 @@ def _add(truncated, rng: Rng | None, batch: Batch, r: Scratch):
 
 
 @inlined_kernel
-def by_gain(batch: Batch, s, layers: tuple[Terms, ...], pairs: Pairs, rng: Rng | None, r: Scratch, out: Out):
-    """Add the pairs of one list for all draws of a batch to ``out``; return the sum of |slope|."""
-    n, a, total = batch.n, batch.first, 0.0
-    grad, hess = out.grad[a : a + n], out.hess[a : a + n]
-    for terms in layers:
-        if terms.scale[batch.q] == 0.0:
+def by_gain(one: OneList, batch: Batch, inputs: Inputs, r: Scratch):
+    """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
+    n, rng, total = len(one.s), inputs.rng, 0.0
+    for terms in inputs.layers:
+        scale = terms.scale[one.q]
+        if scale == 0.0:
             continue
-        _take_by_gain(batch, s, terms, pairs, r)
+        _take_by_gain(one, terms, inputs, r)
         if batch.plan.top < n:
-            _take_tops(terms, batch, r)
+            _take_tops(n, scale, terms, batch, r)
         else:
             for k in range(batch.draws):
-                _take_draw(k, terms, batch, pairs, rng, r)
-        total += _add(pairs.truncation < n, rng, batch, r)
+                _take_draw(k, n, scale, terms, inputs, rng, r)
+        total += _add(n, inputs.truncation < n, rng, batch, r)
         for i in range(n):
             at = np.uint64(r.slot[i])  # unsigned: numba checks whether signed indices are negative
-            grad[i] += r.lam[at]
-            hess[i] += r.hes[at]
+            one.grad[i] += r.lam[at]
+            one.hess[i] += r.hes[at]
     return total
 
 

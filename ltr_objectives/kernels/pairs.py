@@ -3,9 +3,9 @@ r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the
 For each query, ``rng.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
 d < truncation has the weight :math:`\delta`, the absolute change of the metric when d and e are swapped. The mean over
 the draws is that of LambdaMART's formula (:class:`ltr_objectives.LambdaMART`), at the scores without noise, or at those
-of the draw if ``pairs.noisy``.
+of the draw if ``inputs.noisy``.
 
-The weight of a pair is the sum of its weights in the ``layers``, each of one family; if ``pairs.delta`` is not empty,
+The weight of a pair is the sum of its weights in the ``layers``, each of one family; if ``inputs.delta`` is not empty,
 each also has :math:`|g_{hi} - g_{lo}|` times the entry for the distance :math:`e - d`. With propensities :math:`\delta`
 is divided by that of :math:`hi`, the document of the larger gain. The gradient is linear in the weights, so pairs are
 not stored: a thread takes :math:`O(n)` memory.
@@ -29,12 +29,31 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.rankings import begin_draws, draw_ranking, draws_of, ranking_scratch
-from ltr_objectives.kernels.records import Out, Pairs, Rng
-from ltr_objectives.kernels.sorting import longest_list
+from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.swaps import is_empty
 
 LOGISTIC, HINGE = range(2)
+
+
+class Inputs(NamedTuple):
+    """The pairs of documents that count, their loss, and what their weight depends on."""
+
+    layers: tuple[Terms, ...]
+    rng: Rng | None  # None if scores get no noise and pairs are not drawn
+    loss: int  # LOGISTIC or HINGE
+    sigma: float
+    truncation: int  # at least one document of a pair is among this many first ranks
+    ordered: int  # how many first ranks must be sorted
+    neighbors: int  # documents of a pair are at most this many ranks apart
+    partners: int  # of a document of a longer list, drawn at random
+    noisy: bool  # the loss is at the noisy scores of each draw
+    score_norm: bool
+    lambda_norm: bool
+    propensity: np.ndarray  # by row; empty if labels are not clicks
+    by_label: np.ndarray  # as in Queries, or empty if the kernel does not read it
+    delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
 
 
 class Plan(NamedTuple):
@@ -46,11 +65,8 @@ class Plan(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One list, and a batch of its draws."""
+    """A batch of the draws of one list, and the loss of its pairs."""
 
-    q: int
-    first: int  # its first row
-    n: int
     narrow: bool  # the loss is logistic, and the exponentials represent all scores
     loss: int
     sigma: float
@@ -166,58 +182,58 @@ def pairs_of_run(weight: Any) -> Any:
 
 
 @kernel
-def _scale(grad, hess, total, pairs: Pairs, rng: Rng | None):
+def _scale(grad, hess, total, inputs: Inputs):
     """Multiply the sums over the pairs of one list by what all have in common; ``total`` is the sum of |slope|."""
-    factor = pairs.sigma / draws_of(rng)
-    if pairs.lambda_norm:
+    factor = inputs.sigma / draws_of(inputs.rng)
+    if inputs.lambda_norm:
         total *= 2.0 * factor
         if total > 0.0:
             factor *= np.log2(1.0 + total) / total
     for i in range(len(grad)):
         grad[i] *= factor
-        hess[i] = hess[i] * factor * pairs.sigma
+        hess[i] = hess[i] * factor * inputs.sigma
 
 
 @kernel
-def _write_exponentials(x, pairs: Pairs, E):
+def _write_exponentials(x, inputs: Inputs, E):
     """Write the exponentials, and return True if they apply to all pairs."""
-    return relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
+    return relative_to_top(x, inputs.sigma, E) and inputs.loss == LOGISTIC
 
 
 def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
     """Return the kernel that draws the rankings of each list and adds its pairs by ``loop``.
 
-    ``scratch(longest, layers, pairs, rng)`` returns the loop's arrays, ``plan(n, layers, pairs, rng)`` the plan of a
-    list, ``loop(batch, s, layers, pairs, rng, arrays, out)`` the sum of |slope|.
+    ``scratch(longest, inputs)`` returns the loop's arrays, ``plan(n, inputs)`` the plan of a list. ``loop(one, batch,
+    inputs, arrays)`` adds the pairs at the scores ``one.s`` and returns the sum of |slope|.
     """
 
-    @inlined_kernel
-    def add_list(q, ptr, s, layers, pairs: Pairs, rng: Rng | None, scratches, out: Out):
-        """Add the pairs of one list. It allocates nothing, so numba counts no references here."""
-        a, n, (drawn, r), total = ptr[q], ptr[q + 1] - ptr[q], scratches, 0.0
-        x, of_list = s[a : a + n], plan(n, layers, pairs, rng)
-        narrow = _write_exponentials(x, pairs, r.E_by_row)
-        multiplies = begin_draws(x, pairs.noisy, rng, q, drawn)
-        for begin in range(0, draws_of(rng), of_list.draws):
-            draws = min(of_list.draws, draws_of(rng) - begin)
-            for k in range(draws):
-                order = r.orders[k * of_list.stride : k * of_list.stride + n]
-                draw_ranking(x, min(n, pairs.ordered), of_list.top == n, rng, multiplies, order, drawn)
-            at = x
-            if rng is not None and pairs.noisy:  # then a batch is one draw
-                at = drawn.noisy[:n]
-                narrow = _write_exponentials(at, pairs, r.E_by_row)
-            batch = Batch(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, of_list)
-            total += loop(batch, at, layers, pairs, rng, r, out)
-        _scale(out.grad[a : a + n], out.hess[a : a + n], total, pairs, rng)
-
     @allocating
-    def pair_gradients(first, last, ptr, s, layers, pairs: Pairs, rng: Rng | None, out: Out):
-        """Add the pairs of each list that has some."""
-        longest = longest_list(ptr, first, last)
-        scratches = ranking_scratch(longest, rng), scratch(longest, layers, pairs, rng)
-        for q in range(first, last):
-            if ptr[q + 1] - ptr[q] >= 2 and not (is_empty(layers, q) or out.skip[q]):
-                add_list(q, ptr, s, layers, pairs, rng, scratches, out)
+    def both_scratches(longest, inputs: Inputs):
+        """Return the scratch of the draws, and that of the loop."""
+        return ranking_scratch(longest, inputs.rng), scratch(longest, inputs)
 
-    return pair_gradients
+    @inlined_kernel
+    def add_pairs(one: OneList, inputs: Inputs, scratches):
+        """Add the pairs of one list, if it has some."""
+        x, n, rng, (drawn, r), total = one.s, len(one.s), inputs.rng, scratches, 0.0
+        if n < 2 or is_empty(inputs.layers, one.q):
+            return
+        of_list, draws = plan(n, inputs), draws_of(rng)
+        narrow = _write_exponentials(x, inputs, r.E_by_row)
+        multiplies = begin_draws(x, inputs.noisy, rng, one.q, drawn)
+        for begin in range(0, draws, of_list.draws):
+            together = min(of_list.draws, draws - begin)
+            for k in range(together):
+                order = r.orders[k * of_list.stride : k * of_list.stride + n]
+                draw_ranking(x, min(n, inputs.ordered), of_list.top == n, rng, multiplies, order, drawn)
+            at = x
+            if rng is not None and inputs.noisy:  # then a batch is one draw
+                at = drawn.noisy[:n]
+                narrow = _write_exponentials(at, inputs, r.E_by_row)
+            batch = Batch(
+                narrow=narrow, loss=inputs.loss, sigma=inputs.sigma, begin=begin, draws=together, plan=of_list
+            )  # fmt: skip
+            total += loop(OneList(one.q, one.first, one.last, at, one.grad, one.hess), batch, inputs, r)
+        _scale(one.grad, one.hess, total, inputs)
+
+    return each_list(both_scratches, add_pairs)

@@ -26,23 +26,6 @@ class Terms(NamedTuple):
         return int(np.count_nonzero(self.discount))
 
 
-class Pairs(NamedTuple):
-    """The pairs of documents that count, their loss, and what their weight depends on besides the metric."""
-
-    loss: int  # a code of ltr_objectives.kernels.pairs
-    sigma: float
-    truncation: int  # at least one document of a pair is among this many first ranks
-    ordered: int  # how many first ranks must be sorted
-    neighbors: int  # documents of a pair are at most this many ranks apart
-    partners: int  # of a document of a longer list, drawn at random
-    noisy: bool  # the loss is at the noisy scores of each draw
-    score_norm: bool
-    lambda_norm: bool
-    propensity: np.ndarray  # by row; empty if labels are not clicks
-    by_label: np.ndarray  # as in Queries, or empty if the kernel does not read it
-    delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
-
-
 class Rng(NamedTuple):
     """Random numbers of one iteration.
 

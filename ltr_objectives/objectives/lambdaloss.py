@@ -7,7 +7,8 @@ import numpy as np
 
 from ltr_objectives.checks import Check, one_of
 from ltr_objectives.kernels.exponential import LOG2_E
-from ltr_objectives.kernels.records import MANY, Pairs, Terms
+from ltr_objectives.kernels.pairs import Inputs
+from ltr_objectives.kernels.records import MANY, Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.objectives.base import Facts, Noise
 from ltr_objectives.objectives.ndcg import NDCGObjective
@@ -95,9 +96,9 @@ class LambdaLoss(NDCGObjective, PairwiseObjective, text="lambdaloss"):
         discount = self._factors[0] * _discount(queries.longest)
         return (terms._replace(discount=discount, scale=terms.scale * LOG2_E),)
 
-    def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
+    def _inputs(self, queries: Queries) -> Inputs:
         delta = np.append(0.0, self._factors[1] * -np.diff(_discount(queries.longest)))
-        return super()._pairs(queries, layers)._replace(truncation=self.k or MANY, ordered=MANY, delta=delta)
+        return super()._inputs(queries)._replace(truncation=self.k or MANY, ordered=MANY, delta=delta)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         n, gain = len(labels), reference_gains(self.gain, labels, self.k)

@@ -9,8 +9,8 @@ from ltr_objectives.checks import Check, check_choice, check_integer, one_of
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.by_gain import pairs_by_gain
 from ltr_objectives.kernels.by_rank import pairs_by_rank
-from ltr_objectives.kernels.pairs import LOGISTIC
-from ltr_objectives.kernels.records import MANY, Pairs, Terms
+from ltr_objectives.kernels.pairs import LOGISTIC, Inputs
+from ltr_objectives.kernels.records import MANY, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, UPPER
 from ltr_objectives.objectives.base import Facts, Noise, Objective
@@ -136,18 +136,20 @@ class PairwiseObjective(Objective):
         """Return the weight, at least 0, of each pair of ranks of one list, by definition: O(n^2) or slower."""
         return np.abs(brute_force_changes(self.weighing_metric, labels))
 
-    def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
-        """Return the pairs that count, as the kernels read them."""
-        chosen, cutoff = self.pair_settings(), max(terms.cutoff for terms in layers)
+    def _inputs(self, queries: Queries) -> Inputs:
+        """Return the pairs that count, as the kernels read them, without random numbers."""
+        layers, chosen = self.layers(queries), self.pair_settings()
+        cutoff = max(terms.cutoff for terms in layers)
         near, ranks = chosen.near, min(cutoff, chosen.truncation or MANY)
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, UPPER) for terms in layers)
         ordered = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(
-            loss=self.loss.code, sigma=float(chosen.sigma), truncation=ranks, ordered=ordered, neighbors=near,
-            partners=chosen.partners or MANY, noisy=chosen.difference == "noisy", score_norm=bool(chosen.score_norm),
-            lambda_norm=self._normalizes(queries.propensity), propensity=propensity, by_label=NO_ORDER, delta=NO_DELTA,
+        return Inputs(
+            layers=layers, rng=None, loss=self.loss.code, sigma=float(chosen.sigma), truncation=ranks, ordered=ordered,
+            neighbors=near, partners=chosen.partners or MANY, noisy=chosen.difference == "noisy",
+            score_norm=bool(chosen.score_norm), lambda_norm=self._normalizes(queries.propensity),
+            propensity=propensity, by_label=NO_ORDER, delta=NO_DELTA,
         )  # fmt: skip
 
     def _normalizes(self, propensity: np.ndarray | None) -> bool:
@@ -157,33 +159,32 @@ class PairwiseObjective(Objective):
         return propensity is None and (metric is None or metric.maximum is not None)
 
     def fill(self, call: Call) -> None:
-        queries, layers = call.queries, self.layers(call.queries)
-        pairs, of = self._pairs(queries, layers), self.pair_settings()
-        rng = call.rng(of.seed, of.draws, NOISES[of.noise], of.noise_scale) if of.random else None
-        if self._is_by_gain(pairs, layers):
-            call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
+        pairs, inputs = self.pair_settings(), self._inputs(call.queries)
+        if pairs.random:
+            inputs = inputs._replace(rng=call.rng(pairs.seed, pairs.draws, NOISES[pairs.noise], pairs.noise_scale))
+        if self._is_by_gain(inputs):
+            call.run(pairs_by_gain, inputs._replace(by_label=call.queries.by_label))
         else:
-            call.run(pairs_by_rank, layers, pairs, rng)
+            call.run(pairs_by_rank, inputs)
 
-    def _is_by_gain(self, pairs: Pairs, layers: tuple[Terms, ...]) -> bool:
+    def _is_by_gain(self, inputs: Inputs) -> bool:
         """Return True if the kernel by gain applies, else the general one.
 
         It sums the weights over the draws before it visits the pairs, so it knows no rank or score of a pair.
         """
-        by_pair = (
-            min(pairs.neighbors, pairs.partners) < MANY or pairs.noisy or pairs.score_norm or len(pairs.propensity)
-        )
-        kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
-        return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
+        some = min(inputs.neighbors, inputs.partners) < MANY
+        by_pair = some or inputs.noisy or inputs.score_norm or len(inputs.propensity)
+        kinds = [terms.kind if terms.cap == np.inf else None for terms in inputs.layers]
+        return inputs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 
     def pairs_visited(self, queries: Queries) -> float:
-        layers, gain = self.layers(queries), queries.in_longest(self.relevance(queries))
-        chosen = self.pair_settings()
-        pairs, draws = self._pairs(queries, layers), chosen.draws if chosen.random else 1
-        reach = min(queries.longest, pairs.truncation, pairs.neighbors, pairs.partners)
-        if self._is_by_gain(pairs, layers):  # a draw takes a fifth of the time
+        pairs, inputs, gain = self.pair_settings(), self._inputs(queries), queries.in_longest(self.relevance(queries))
+        draws = pairs.draws if pairs.random else 1
+        reach = min(queries.longest, inputs.truncation, inputs.neighbors, inputs.partners)
+        if self._is_by_gain(inputs):  # a draw takes a fifth of the time
             return float(queries.longest) * min(reach, int(np.count_nonzero(gain))) * (1 + draws / 5)
-        return float(queries.longest) * reach * draws * (share_of_ranks(gain) if layers[0].kind == CASCADE else 1.0)
+        share = share_of_ranks(gain) if inputs.layers[0].kind == CASCADE else 1.0
+        return float(queries.longest) * reach * draws * share
 
     def relevance(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
