@@ -5,10 +5,7 @@ import mlflow
 import numpy as np
 import pytest
 import ranx
-import wandb
 from generated import ranking
-from wandb.integration.lightgbm import wandb_callback
-from wandb.integration.xgboost import WandbCallback
 
 from ltr_objectives import evaluate, to_qrels, to_run
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
@@ -65,11 +62,3 @@ def test_mlflow_records_every_round_of_every_metric(kind, tmp_path):
     recorded = [[each.value for each in client.get_metric_history(tracked.info.run_id, name)] for name in logged]
     assert "validation_0-ndcg_at_10" in logged
     assert sorted(recorded) == sorted(ranker.evals_result_["validation_0"].values())
-
-
-@pytest.mark.parametrize(("callback", "kind"), [(WandbCallback, XGBRanker), (wandb_callback, LGBMRanker)])
-def test_wandb_records_the_last_value(callback, kind, tmp_path):
-    with wandb.init(mode="offline", dir=tmp_path) as tracked:
-        ranker = kind(eval_metric="ndcg@10", n_estimators=20).fit(**DATA, callbacks=[callback()])
-        [recorded] = [value for name, value in dict(tracked.summary).items() if name.endswith("ndcg@10")]
-    assert recorded == pytest.approx(ranker.evals_result_["validation_0"]["ndcg@10"][-1])
