@@ -133,6 +133,10 @@ def test_the_front_page_has_the_numbers_of_other_pages():
     relevance = re.search(r"^ndcg@10 (\S+) (\S+) (\S+)$", goals, re.MULTILINE)
     assert "{} more revenue (95% interval: {} to {})".format(*re.findall(r"[\d.]+%", shown)) in readme
     assert "changed by {} ({} to {})".format(*relevance.groups()) in readme
+    change, revenue = re.search(r"^weight 1 +(\S+) +\S+ +\S+ +(\S+)", goals, re.MULTILINE).groups()
+    falls = f"revenue rises by up to {100 * float(revenue):.0f}%, where NDCG falls by {-100 * float(change):.0f}%]"
+    assert falls in readme
+    assert falls in goals
     forms = pd.read_csv(RESULTS / "untuned" / "objectives.csv").query("data == @POOLED")
     forms = forms[forms["queries"] == forms["queries"].max()]  # tried on all data
     assert forms["objective"].nunique() == 4
