@@ -125,10 +125,13 @@ class TradeoffDisplay:
                 x, y, [[y - y_low], [y_high - y]], [[x - x_low], [x_high - x]], fmt="o", color=BLUE,
                 mfc=BLUE if line.on_front else "white", ecolor="#BBBBBB", lw=0.8,
             )  # fmt: skip
-            look = {"rotation": 30, "rotation_mode": "anchor", "fontsize": 8}  # level texts of neighbours overlap
-            ax.annotate(line.training, (x, y), (5, 5), textcoords="offset points", **look)
+            look = {"rotation": 45, "rotation_mode": "anchor", "fontsize": 8}  # level texts of neighbours overlap
+            place = {} if line.on_front else {"ha": "right", "va": "top"}  # on the side where no front is
+            offset = (5, 5) if line.on_front else (-4, -4)
+            ax.annotate(line.training, (x, y), offset, textcoords="offset points", **look, **place)
         first, second = self.tradeoff.metrics
-        ax.set(xlabel=f"change of {first}, %", ylabel=f"change of {second}, %")
+        better = "better \N{RIGHTWARDS ARROW}"  # along both axes
+        ax.set(xlabel=f"change of {first}, %: {better}", ylabel=f"change of {second}, %: {better}")
         ax.margins(0.12)
         self.ax_, self.figure_ = ax, ax.figure
         return self

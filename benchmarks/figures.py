@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 import pandas as pd
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -33,9 +34,9 @@ def blank(width: float, height: float) -> Figure:
 
 
 def write(figure: Figure, path: Path) -> Path:
-    """Write the PNG; the file appears only when it is complete."""
-    with replacing(path) as new:
-        figure.savefig(new)
+    """Write PNG or SVG, the same bytes each time; the file appears only when it is complete."""
+    with replacing(path) as new, rc_context({"svg.hashsalt": path.name}):
+        figure.savefig(new, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)
     return path
 
 
@@ -79,6 +80,7 @@ def lead_dots(table: pd.DataFrame) -> Figure:
         "thousandths:  \N{LEFTWARDS ARROW} library better | ours better \N{RIGHTWARDS ARROW}", fontsize=10, color=INK
     )
     marks = [Line2D([], [], color=colour, marker="o", label=kind) for kind, colour in zip(kinds, COLOURS, strict=False)]
+    marks.append(Line2D([], [], color="#F0F0F0", lw=9, label="within 5"))
     figure.legend(handles=marks, loc="outside upper left", ncols=2, fontsize=9, frameon=False)
     return figure
 
@@ -133,8 +135,9 @@ def front(found: Tradeoff) -> Figure:
     TradeoffDisplay.from_tradeoff(found, ax)
     quiet(ax)
     ax.grid(lw=0)
-    ax.set_xlabel("change of relevance (NDCG@10), %", fontsize=10, color=INK)
-    ax.set_ylabel("change of revenue, %", fontsize=10, color=INK)
+    better = "better \N{RIGHTWARDS ARROW}"  # along both axes
+    ax.set_xlabel(f"change of relevance (NDCG@10), %: {better}", fontsize=10, color=INK)
+    ax.set_ylabel(f"change of revenue, %: {better}", fontsize=10, color=INK)
     return figure
 
 
@@ -147,16 +150,17 @@ def propensities(found: PositionOffsets) -> Figure:
     return figure
 
 
-def questions(answers: Mapping[str, str]) -> Figure:
-    """Draw questions from top to bottom, each with the answer of a yes at its right; the last is for no."""
+def questions(answers: Mapping[str, tuple[str, str]]) -> Figure:
+    """Draw questions from top to bottom, each with the answer of a yes and its link at its right; the last is no."""
     figure = blank(4.8, 0.55 * len(answers))
     ax = figure.subplots()
     box = {"boxstyle": "round,pad=0.5", "fc": "white", "ec": INK, "lw": 0.8}
     arrow = {"arrowstyle": "->", "color": INK, "lw": 0.8}
-    for row, (question, answer) in enumerate(answers.items()):
+    for row, (question, (answer, link)) in enumerate(answers.items()):
         last = row == len(answers) - 1
         ax.text(0.0, -row, question, va="center", fontsize=9, color=INK, bbox={**box, "ec": "white" if last else INK})
-        ax.text(1.25, -row, answer, va="center", fontsize=9, color="white", bbox={**box, "fc": OURS, "ec": OURS})
+        ax.text(1.25, -row, answer, va="center", fontsize=9, color="white", url=link,
+                bbox={**box, "fc": OURS, "ec": OURS, "url": link})  # fmt: skip
         ax.annotate("", (1.19, -row), (1.03, -row), arrowprops=arrow)
         if not last:
             ax.text(1.11, 0.08 - row, "yes", ha="center", fontsize=8, color=INK)

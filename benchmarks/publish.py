@@ -28,12 +28,12 @@ PARTS = {  # of a study, by the beginning of the title; the table and an explana
     "equivalence": "**Equivalence",
 }
 LABELS = (0, 2, 1, 0)  # of a ranked list
-QUESTIONS = {  # about the metric, and what is trained for it
-    "clicks instead of judgements?": "any of these, position=",
-    "several goals?": "a sum of objectives, or bounds=",
-    "own metric, gains, discounts?": "YetiLoss for the metric",
-    "a threshold on grades?": "YetiLoss for NDCG + for it",
-    "NDCG, MAP, MRR, ERR, P@k": "YetiLoss for NDCG",
+QUESTIONS = {  # about the metric; what is trained for it, and its page of the site
+    "clicks instead of judgements?": ("any of these, position=", "position_bias.html"),
+    "several goals?": ("a sum of objectives, or bounds=", "several_goals.html"),
+    "own metric, gains, discounts?": ("YetiLoss for the metric", "write_your_own.html"),
+    "a threshold on grades?": ("YetiLoss for NDCG + for it", "metrics.html#relevant-or-not"),
+    "NDCG, MAP, MRR, ERR, P@k": ("YetiLoss for NDCG", "api/YetiLoss.html"),
 }
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 NUMBER = re.compile(r"(more than )?[+-]?\d[\d,.]*( \(.+\))?")  # perhaps with an error or a range
@@ -365,7 +365,7 @@ def publish(
         ),
     }
     for name, figure in pictures.items():
-        write(figure, PICTURES / f"{name}.png")
+        write(figure, PICTURES / f"{name}.{'svg' if name == 'objectives' else 'png'}")  # the site's has links
     for page in PAGES:
         text = page.read_text()
         new = published(text, results)

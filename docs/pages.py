@@ -65,6 +65,7 @@ VALUES = re.compile(r" \(\[values\]\(\.\./[^)]*\)\)")  # a link to numbers alone
 REPOSITORY = os.environ.get("REPOSITORY_URL", "")  # as mkdocs.yml reads it
 SHOWN = re.compile(r"\]\(\.\./((?:notebooks|examples)/\w+)\.(?:ipynb|py)(?=[)#])")  # a file that is a page of the site
 DIFF = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DRAWING = re.compile(r"^!\[(.*)\]\((pictures/\w+\.svg)\)$", re.MULTILINE)  # its links work within the page only
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 ELSEWHERE = {  # pages of the site that stand elsewhere
     "index.md": ROOT / "README.md",
@@ -169,6 +170,7 @@ def on_site(markdown: str) -> str:
         markdown = markdown.replace(f"]({os.path.relpath(source, DOCS)}", f"]({name}")
     markdown = SOURCE.sub(lambda match: f"]({SOURCES.get(match[1], match[1])})", NAMED.sub(named, markdown))
     markdown = outside(SHOWN.sub(r"](\1.md", markdown))
+    markdown = DRAWING.sub(drawn, markdown)
     markdown = DIFF.sub(tabs, HEADER.sub(r"---\n\1\n---", linked(markdown)))
     return markdown.replace(SURFACE, surface()) if SURFACE in markdown else markdown
 
@@ -186,6 +188,14 @@ def example(path: Path) -> str:
     docstring = ast.get_docstring(ast.parse(text)) or ""
     title, _, rest = docstring.partition("\n")
     return f"# {title.rstrip('.')}\n\n{rest.strip()}\n\n```python\n{text}```\n"
+
+
+def drawn(match: re.Match[str]) -> str:
+    """Return the drawing itself in the place of its name."""
+    text = (DOCS / match[2]).read_text(encoding="utf-8")
+    text = re.sub(r"<metadata>.*</metadata>|<style.*</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'(<svg )[^>]*?(viewBox="[^"]*")[^>]*', r"\1\2", text.replace("xlink:href", "href"))
+    return f'<div class="drawing" role="img" aria-label="{match[1]}">{" ".join(text.split())}</div>'
 
 
 def tabs(match: re.Match[str]) -> str:
