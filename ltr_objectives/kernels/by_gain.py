@@ -92,7 +92,7 @@ def _plan(n, inputs: Inputs):
 
 
 @allocating
-def _scratch(n, inputs: Inputs):
+def scratch_by_gain(n, inputs: Inputs):
     """Return scratch for lists of up to n documents. If any list reads top ranks only, the longest does."""
     plan, draws = _plan(n, inputs), draws_of(inputs.rng)
     entries, heads = n * min(draws, BATCH), plan.stride * min(draws, plan.draws) if plan.top < n else 0
@@ -286,4 +286,4 @@ def by_gain(one: OneList, batch: Batch, inputs: Inputs, r: Scratch):
     return total
 
 
-pairs_by_gain = pair_kernel(_scratch, _plan, by_gain)
+pairs_by_gain = pair_kernel(scratch_by_gain, _plan, by_gain)

@@ -39,7 +39,7 @@ class Scratch(NamedTuple):
 
 
 @allocating
-def _scratch(n, inputs: Inputs):
+def scratch_by_rank(n, inputs: Inputs):
     """Return scratch for lists of up to n documents."""
     return Scratch(
         orders=np.empty(n, np.int64), E_by_row=np.empty(n), g=np.empty(n), s=np.empty(n), E=np.empty(n),
@@ -191,4 +191,4 @@ def by_rank(one: OneList, batch: Batch, inputs: Inputs, r: Scratch):
     return total
 
 
-pairs_by_rank = pair_kernel(_scratch, _plan, by_rank)
+pairs_by_rank = pair_kernel(scratch_by_rank, _plan, by_rank)
