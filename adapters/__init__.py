@@ -8,29 +8,19 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
-_MODULES = {
-    "xgboost_objective": "_xgboost_callables",
-    "xgboost_metric": "_xgboost_callables",
-    "lightgbm_objective": "_lightgbm_callables",
-    "lightgbm_metric": "_lightgbm_callables",
-    "catboost_objective": "_catboost_callables",
-    "catboost_metric": "_catboost_callables",
-    "XGBRanker": "_xgboost_ranker",
-    "LGBMRanker": "_lightgbm_ranker",
-    "CatBoostRanker": "_catboost_ranker",
-    "bagged": "_bags",
-    "bounded": "_bounded",
-    "tradeoff": "_tradeoff",
-    "ComparisonDisplay": "_displays",
-    "TradeoffDisplay": "_displays",
-    "refit": "_refit",
-    "position_offsets": "_position_offsets",
-    "PropensityDisplay": "_displays",
-    "torch_loss": "_torch",
-    "cross_encoder_loss": "_torch",
-    "dask_evaluate": "_dask",
-    "dask_group": "_dask",
-}
+_MODULES = {  # and the names that are loaded from them when they are first used
+    "_bags": "bagged", "_bounded": "bounded", "_catboost_callables": "catboost_metric catboost_objective",
+    "_catboost_ranker": "CatBoostRanker", "_dask": "dask_evaluate dask_group",
+    "_displays": "ComparisonDisplay PropensityDisplay TradeoffDisplay",
+    "_lightgbm_callables": "lightgbm_metric lightgbm_objective", "_lightgbm_ranker": "LGBMRanker",
+    "_position_offsets": "position_offsets", "_refit": "refit", "_torch": "cross_encoder_loss torch_loss",
+    "_tradeoff": "tradeoff", "_xgboost_callables": "xgboost_metric xgboost_objective", "_xgboost_ranker": "XGBRanker",
+}  # fmt: skip
+_NEEDED = {  # to import a module
+    "_bags": "sklearn", "_position_offsets": "sklearn", "_refit": "sklearn", "_tradeoff": "sklearn",
+    "_catboost_ranker": "sklearn catboost", "_lightgbm_ranker": "sklearn lightgbm",
+    "_xgboost_ranker": "sklearn xgboost",
+}  # fmt: skip
 
 
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
@@ -56,21 +46,22 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._xgboost_callables import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
 else:
-    __all__ = [  # without what needs a library that is missing
+    __all__ = [
         name
-        for name, module in _MODULES.items()
-        if not module.endswith(("_ranker", "_bags", "_tradeoff", "_position_offsets"))
-        or importlib.util.find_spec(module[1:].removesuffix("_ranker") if module.endswith("_ranker") else "sklearn")
+        for module, names in _MODULES.items()
+        if all(map(importlib.util.find_spec, _NEEDED.get(module, "").split()))
+        for name in names.split()
     ]
 
     def __getattr__(name: str) -> Any:
-        if name in _MODULES:
-            try:
-                return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
-            except AttributeError as error:  # which Python would replace by "cannot import name"
-                library = sys.modules.get(_MODULES[name].split("_")[1])  # perhaps a script of the same name
-                at = getattr(library, "__file__", "its library")
-                raise ImportError(f"{name} cannot be imported, because {at} is broken: {error}") from error
+        for module, names in _MODULES.items():
+            if name in names.split():
+                try:
+                    return getattr(importlib.import_module(f".{module}", __name__), name)
+                except AttributeError as error:  # which Python would replace by "cannot import name"
+                    library = sys.modules.get(module.split("_")[1])  # perhaps a script of the same name
+                    at = getattr(library, "__file__", "its library")
+                    raise ImportError(f"{name} cannot be imported, because {at} is broken: {error}") from error
         raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from loading import load, read_toml
 
 import ltr_objectives
+from ltr_objectives import adapters
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,6 +40,14 @@ def test_import_loads_what_is_used():
     )
 
 
+def test_a_star_imports_what_needs_no_library_that_is_missing():
+    runs(
+        "sys.modules['sklearn'] = sys.modules['xgboost'] = None  # so that imports fail\n"
+        "from ltr_objectives.adapters import *\n"
+        "assert {'bounded', 'xgboost_metric'} < {*globals()} and not {'refit', 'LGBMRanker'} & {*globals()}"
+    )
+
+
 @pytest.mark.parametrize("base", ["Metric", "Objective"])
 def test_the_tables_of_names_are_whole_whatever_was_loaded_before(base):
     text = {"Metric": "ndcg", "Objective": "ranknet"}[base]
@@ -51,13 +60,14 @@ def test_the_tables_of_names_are_whole_whatever_was_loaded_before(base):
     )
 
 
-def test_a_public_name_stands_in_all_three_lists():
-    tree = ast.parse(Path(ltr_objectives.__file__).read_text())
+@pytest.mark.parametrize("package", [ltr_objectives, adapters])
+def test_a_public_name_stands_in_all_lists(package):
+    tree = ast.parse(Path(package.__file__).read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     typed = {(f"{node.module}", name.name) for node in imports for name in node.names if "ltr_" in str(node.module)}
-    listed = {(f"ltr_objectives.{m}", name) for m, names in ltr_objectives._MODULES.items() for name in names.split()}
+    listed = {(f"{package.__name__}.{m}", name) for m, names in package._MODULES.items() for name in names.split()}
     assert typed == listed
-    assert sorted(name for _, name in listed) == sorted(ltr_objectives.__all__)
+    assert sorted(name for _, name in listed) == sorted(package.__all__)
 
 
 def test_public_names_and_their_parameters_are_those_of_the_list():
