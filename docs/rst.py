@@ -12,7 +12,7 @@ from ltr_objectives import adapters
 
 DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *\n)*\1 +\S.*)*)", re.MULTILINE)
 ROLE = re.compile(r":(math|func|class|meth|mod|attr|exc):`([^`]+)`")
-SHARED = re.compile(r"^( *)(\w+(?:, \w+)+)\n((?:\1 +\S.*\n)+)", re.MULTILINE)  # parameters with one text and no type
+SHARED = re.compile(r"^( *)(\w+(?:, \*{0,2}\w+)+)\n((?:\1 +\S.*\n)+)", re.MULTILINE)  # parameters with one text
 TYPED = re.compile(r"^ *(\w+(?:, \w+)*) : (.+?)(?:, optional)?$", re.MULTILINE)
 DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
 
@@ -25,8 +25,13 @@ def display(match: re.Match[str]) -> str:
 
 
 def separate(match: re.Match[str]) -> str:
-    """Return an entry for each parameter: griffe would give all of them the type of the first."""
-    return "".join(f"{match[1]}{name}\n{match[3]}" for name in match[2].split(", "))
+    """Return an entry for each parameter: griffe would give all of them type and default of the first.
+
+    A long text stands at the last alone, which may have further paragraphs.
+    """
+    indent, text, (*others, last) = match[1], match[3], match[2].split(", ")
+    above = text if text.count("\n") <= 2 else f"{indent}    See ``{last}``.\n"
+    return "".join(f"{indent}{name}\n{above}" for name in others) + f"{indent}{last}\n{text}"
 
 
 def to_markdown(text: str, place: griffe.Object) -> str:
