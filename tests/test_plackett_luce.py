@@ -17,8 +17,8 @@ from ltr_objectives.kernels.plackett_luce import (
     place_narrow,
     place_wide,
     placed_space,
-    shares,
     table_of,
+    uniforms_by_rank,
 )
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.objectives.call import Call
@@ -108,7 +108,7 @@ def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
         lattice(key, rankings, 5, strata)
         u = np.empty((rankings, 5))
         for j in range(rankings):
-            shares(key, j, rankings, strata, u[j])
+            uniforms_by_rank(key, j, rankings, strata, u[j])
         assert ((u > 0) & (u < 1)).all()
         assert (np.sort((u * rankings).astype(int), axis=0) == np.arange(rankings)[:, None]).all()
 

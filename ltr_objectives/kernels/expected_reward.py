@@ -35,10 +35,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, inlined_kernel
+from ltr_objectives.kernels.exponential import REACH, WIDEST_SQUARED
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.plackett_luce import (
-    REACH,
-    WIDEST,
     Placed,
     Strata,
     first_ranks,
@@ -47,8 +46,8 @@ from ltr_objectives.kernels.plackett_luce import (
     place_narrow,
     place_wide,
     placed_space,
-    shares,
     table_of,
+    uniforms_by_rank,
 )
 from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import stream
@@ -57,7 +56,7 @@ from ltr_objectives.kernels.sorting import Sorter, descending_order, sorter
 NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
 
 
-class Rewarded(NamedTuple):
+class Inputs(NamedTuple):
     """The reward of a data set, and the rankings over which its mean is taken."""
 
     reward: np.ndarray  # by row
@@ -105,13 +104,15 @@ class Scratch(NamedTuple):
 
 
 @allocating
-def scratch_for(longest, how: Rewarded):
+def scratch_for(longest, inputs: Inputs):
     """Return scratch for lists of up to ``longest`` documents."""
-    rankings, ranks, sort = how.rng.draws, min(longest, len(how.theta)), sorter(longest)
+    rankings, ranks, sort = inputs.rng.draws, min(longest, len(inputs.theta)), sorter(longest)
+    x = ByScore(s=sort.key, rho=np.empty(longest), grad=np.empty(longest), hess=np.empty(longest))
+    strata = Strata(step=np.zeros(ranks, np.int64), at=np.zeros(ranks, np.int64))
     return Scratch(
-        sort, np.empty(longest, np.int64), ByScore(sort.key, np.empty(longest), np.empty(longest), np.empty(longest)),
-        placed_space(ranks, longest), Strata(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)),
-        np.empty((rankings, 6)), np.empty(6), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings),
+        sort=sort, order=np.empty(longest, np.int64), x=x, placed=placed_space(ranks, longest), strata=strata,
+        sums=np.empty((rankings, 6)), total=np.empty(6), open_mass=np.empty(rankings),
+        by_mass=np.empty(rankings, np.int64), mass_sort=sorter(rankings),
     )  # fmt: skip
 
 
@@ -119,25 +120,27 @@ def scratch_for(longest, how: Rewarded):
 def _next_sums(sums: Sums, shrink, PR, theta, S):
     """Return the sums one rank further down, where the open mass is ``S``."""
     inverse, square, both = 1.0 / S, (1.0 / S) * (1.0 / S), shrink * shrink
-    return Sums(sums.RI * shrink + PR * inverse, sums.DR * shrink + theta * inverse, sums.RS * both + PR * square,
-                sums.DS * both + theta * square, sums.DN * shrink + inverse)  # fmt: skip
+    return Sums(
+        RI=sums.RI * shrink + PR * inverse, DR=sums.DR * shrink + theta * inverse, RS=sums.RS * both + PR * square,
+        DS=sums.DS * both + theta * square, DN=sums.DN * shrink + inverse,
+    )  # fmt: skip
 
 
 @inlined_kernel
-def add_ranking(how: Rewarded, x: ByScore, placed: Placed, weight, last):
+def add_ranking(inputs: Inputs, x: ByScore, placed: Placed, weight, last):
     """Add the derivatives of the documents of one ranking; write the sums at its last rank."""
-    ranks, PR, sums = len(placed.y), placed.later, Sums(0.0, 0.0, 0.0, 0.0, 0.0)
+    ranks, PR, sums = len(placed.y), placed.later, Sums(RI=0.0, DR=0.0, RS=0.0, DS=0.0, DN=0.0)
     PR[ranks] = 0.0
     for k in range(ranks - 1, -1, -1):
-        PR[k] = PR[k + 1] + how.theta[k] * x.rho[placed.y[k]]
+        PR[k] = PR[k + 1] + inputs.theta[k] * x.rho[placed.y[k]]
     for k in range(ranks):
         d, e, after = placed.y[k], placed.e[k], PR[k + 1]
-        sums = _next_sums(sums, placed.shrink[k], PR[k], how.theta[k], placed.m[k])
+        sums = _next_sums(sums, placed.shrink[k], PR[k], inputs.theta[k], placed.m[k])
         a = x.rho[d] * sums.DR - sums.RI
         x.grad[d] += weight * (after + e * a)
-        if how.curvature == EXPOSURE:
+        if inputs.curvature == EXPOSURE:
             x.hess[d] += weight * e * sums.DR
-        elif how.curvature == SECOND_DERIVATIVE:
+        elif inputs.curvature == SECOND_DERIVATIVE:
             bend = sums.RS - x.rho[d] * sums.DS - sums.DN * a
             x.hess[d] += weight * (after + 2.0 * e * a - e * sums.DN * after + e * e * bend)
     last[RI], last[DR], last[RS], last[DS] = sums.RI, sums.DR, sums.RS, sums.DS
@@ -156,12 +159,12 @@ def open_derivatives(curvature, e, rho, sums):
 
 
 @inlined_kernel
-def subtract_placed(how: Rewarded, x: ByScore, placed: Placed, weight, j, r: Scratch):
+def subtract_placed(inputs: Inputs, x: ByScore, placed: Placed, weight, j, r: Scratch):
     """Subtract from the documents of ranking ``j`` what ``add_open`` adds to them; weigh the sums for it."""
     last = r.open_mass[j] = placed.m[len(placed.y) - 1]
     for k in range(len(placed.y)):  # no branch: it would be mispredicted
         d, e = placed.y[k], placed.e[k]
-        slope, curve = open_derivatives(how.curvature, e, x.rho[d], r.sums[j])
+        slope, curve = open_derivatives(inputs.curvature, e, x.rho[d], r.sums[j])
         share = weight if e <= last else 0.0
         x.grad[d] -= share * slope
         x.hess[d] -= share * curve
@@ -170,7 +173,7 @@ def subtract_placed(how: Rewarded, x: ByScore, placed: Placed, weight, j, r: Scr
 
 
 @inlined_kernel
-def add_open(how: Rewarded, x: ByScore, mass, r: Scratch):
+def add_open(inputs: Inputs, x: ByScore, mass, r: Scratch):
     """Add to each document the sums of the rankings at whose last rank it may be open."""
     descending_order(r.open_mass, r.by_mass, r.mass_sort)
     r.total[:] = 0.0
@@ -180,34 +183,38 @@ def add_open(how: Rewarded, x: ByScore, mass, r: Scratch):
             for c in range(6):
                 r.total[c] += r.sums[r.by_mass[taken], c]
             taken += 1
-        slope, curve = open_derivatives(how.curvature, mass[d], x.rho[d], r.total)
+        slope, curve = open_derivatives(inputs.curvature, mass[d], x.rho[d], r.total)
         x.grad[d] += slope
         x.hess[d] += curve
 
 
 @allocating
-def _add_narrow(key, n, how: Rewarded, x: ByScore, r: Scratch):
+def _add_narrow(key, n, inputs: Inputs, x: ByScore, r: Scratch):
     """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
-    rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
+    rankings, weight, placed = (
+        inputs.rng.draws,
+        1.0 / inputs.rng.draws,
+        first_ranks(r.placed, min(n, len(inputs.theta))),
+    )
     table = table_of(x.s[:n])
     placed.shrink[:] = 1.0
     for j in range(rankings):
-        shares(key, j, rankings, r.strata, placed.u)
+        uniforms_by_rank(key, j, rankings, r.strata, placed.u)
         place_narrow(table, key, j, placed)
-        add_ranking(how, x, placed, weight, r.sums[j])
-        subtract_placed(how, x, placed, weight, j, r)
-    add_open(how, x, table.mass, r)
+        add_ranking(inputs, x, placed, weight, r.sums[j])
+        subtract_placed(inputs, x, placed, weight, j, r)
+    add_open(inputs, x, table.mass, r)
 
 
 @inlined_kernel
-def add_beyond(how: Rewarded, s, x: ByScore, placed: Placed, weight, unit, sums):
+def add_beyond(inputs: Inputs, s, x: ByScore, placed: Placed, weight, unit, sums):
     """Add the documents beyond the last rank of one ranking; ``unit`` is the score whose mass is 1 there."""
     for i in placed.y:
         placed.open_[i] = False
     d = 0
     while d < len(s) and s[d] - unit > -REACH:
         if placed.open_[d]:
-            slope, curve = open_derivatives(how.curvature, math.exp(s[d] - unit), x.rho[d], sums)
+            slope, curve = open_derivatives(inputs.curvature, math.exp(s[d] - unit), x.rho[d], sums)
             x.grad[d] += weight * slope
             x.hess[d] += weight * curve
         d += 1
@@ -215,24 +222,28 @@ def add_beyond(how: Rewarded, s, x: ByScore, placed: Placed, weight, unit, sums)
 
 
 @allocating
-def _add_wide(key, n, how: Rewarded, x: ByScore, r: Scratch):
+def _add_wide(key, n, inputs: Inputs, x: ByScore, r: Scratch):
     """As ``_add_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
-    rankings, weight, placed = how.rng.draws, 1.0 / how.rng.draws, first_ranks(r.placed, min(n, len(how.theta)))
+    rankings, weight, placed = (
+        inputs.rng.draws,
+        1.0 / inputs.rng.draws,
+        first_ranks(r.placed, min(n, len(inputs.theta))),
+    )
     for j in range(rankings):
-        shares(key, j, rankings, r.strata, placed.u)
+        uniforms_by_rank(key, j, rankings, r.strata, placed.u)
         unit = place_wide(x.s[:n], placed)
-        add_ranking(how, x, placed, weight, r.sums[j])
-        add_beyond(how, x.s[:n], x, placed, weight, unit, r.sums[j])
+        add_ranking(inputs, x, placed, weight, r.sums[j])
+        add_beyond(inputs, x.s[:n], x, placed, weight, unit, r.sums[j])
 
 
 @inlined_kernel
-def _plrank(one: OneList, how: Rewarded, r: Scratch) -> None:
+def _plrank(one: OneList, inputs: Inputs, r: Scratch) -> None:
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
-    n, reward, x = len(one.s), how.reward[one.first : one.last], r.x
+    n, reward, x = len(one.s), inputs.reward[one.first : one.last], r.x
     low, high = reward[0], reward[0]
     for value in reward:
         low, high = min(low, value), max(high, value)
-    if n < 2 or how.scale[one.q] == 0.0 or low == high:
+    if n < 2 or inputs.scale[one.q] == 0.0 or low == high:
         return
     # scores in descending order, and rewards between 0 and 1 beside them
     descending_order(one.s, r.order, r.sort)
@@ -241,15 +252,15 @@ def _plrank(one: OneList, how: Rewarded, r: Scratch) -> None:
         x.rho[d] = (reward[r.order[d]] - low) / (high - low)
         x.grad[d], x.hess[d] = 0.0, 0.0
     # the mean over the rankings
-    key = stream(how.rng.seed, how.rng.iteration, np.uint64(one.q))
-    lattice(key, how.rng.draws, min(n, len(how.theta)), r.strata)
-    if x.s[0] - x.s[n - 1] < WIDEST:
-        _add_narrow(key, n, how, x, r)
+    key = stream(inputs.rng.seed, inputs.rng.iteration, np.uint64(one.q))
+    lattice(key, inputs.rng.draws, min(n, len(inputs.theta)), r.strata)
+    if x.s[0] - x.s[n - 1] < WIDEST_SQUARED:
+        _add_narrow(key, n, inputs, x, r)
     else:
-        _add_wide(key, n, how, x, r)
+        _add_wide(key, n, inputs, x, r)
     # back to rows and to the unit of the rewards
-    unit = how.scale[one.q] * (high - low)
-    factor = 1.0 if how.curvature == EXPOSURE else -unit
+    unit = inputs.scale[one.q] * (high - low)
+    factor = 1.0 if inputs.curvature == EXPOSURE else -unit
     for d in range(n):
         one.grad[r.order[d]] = -unit * x.grad[d]
         one.hess[r.order[d]] = factor * x.hess[d]

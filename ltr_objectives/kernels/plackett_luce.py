@@ -22,10 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, inlined_kernel, kernel
+from ltr_objectives.kernels.exponential import REACH
 from ltr_objectives.kernels.rng import uniform
 
-WIDEST = 300.0  # masses are squared and divided by squares: exp(-600) is far from underflow
-REACH = 745.0  # exp(-745) is the smallest number above 0
 BUCKETS = 8  # of the guide, by document
 ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are negative
 NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
@@ -64,14 +63,19 @@ class Table(NamedTuple):
 @allocating
 def placed_space(ranks, longest):
     """Return space for rankings of up to ``ranks`` ranks of lists of up to ``longest`` documents."""
-    return Placed(np.empty(ranks), np.empty(ranks, np.uint64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
-                  np.empty(ranks + 1), np.ones(longest, np.bool_))  # fmt: skip
+    return Placed(
+        u=np.empty(ranks), y=np.empty(ranks, np.uint64), e=np.empty(ranks), m=np.empty(ranks), shrink=np.empty(ranks),
+        later=np.empty(ranks + 1), open_=np.ones(longest, np.bool_),
+    )  # fmt: skip
 
 
 @allocating
 def first_ranks(p: Placed, ranks):
     """Return the part of the space that ``ranks`` ranks need."""
-    return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.open_)
+    return Placed(
+        u=p.u[:ranks], y=p.y[:ranks], e=p.e[:ranks], m=p.m[:ranks], shrink=p.shrink[:ranks],
+        later=p.later, open_=p.open_,
+    )  # fmt: skip
 
 
 @allocating
@@ -88,7 +92,7 @@ def table_of(s):
         while i > 0 and tail[i] * scale <= b:
             i -= 1
         guide[b] = i
-    return Table(mass, tail, guide, scale)
+    return Table(mass=mass, tail=tail, guide=guide, scale=scale)
 
 
 @inlined_kernel
@@ -120,7 +124,7 @@ def lattice(key, rankings, ranks, strata: Strata):
 
 
 @inlined_kernel
-def shares(key, j, rankings, strata: Strata, u):
+def uniforms_by_rank(key, j, rankings, strata: Strata, u):
     """Write the uniform numbers that draw ranking ``j``, and advance the lattice.
 
     The numbers of one ranking are independent and uniform, so that every estimate is unbiased.

@@ -37,11 +37,11 @@ from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import Sorter, all_equal, sorter
 from ltr_objectives.kernels.swaps import CASCADE, LINEAR
 
-NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
+FAINTEST = -40.0  # exp(-40) = 4e-18
 ROWS = 4  # of the matrix at once: one by one they take twice as long, because sums over rows are read each time
 
 
-class Relaxed(NamedTuple):
+class Inputs(NamedTuple):
     """A metric, the noise of the scores, and the parameters of sorting."""
 
     terms: Terms
@@ -98,16 +98,18 @@ class Scratch(NamedTuple):
 
 
 @allocating
-def _scratch(longest, how: Relaxed):
+def _scratch(longest, inputs: Inputs):
     """Return scratch for lists of up to ``longest`` documents."""
-    n, rounds = min(longest, how.most), how.rounds + 1
+    n, rounds = min(longest, inputs.most), inputs.rounds + 1
     rows = n + ROWS
     return Scratch(
-        sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest),
-        np.empty(n), np.empty(n), Matrix(np.empty(rows * n), np.empty(n, np.int64), np.empty(n, np.int64)),
-        np.empty((rounds, rows)), np.empty((rounds, n)), np.empty((rounds, n)), np.empty(n),
-        np.empty(n), np.empty(rows), np.empty(n), np.empty(n), np.empty(rows), np.empty(n),
-        np.empty(rows), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+        sort=sorter(longest), order=np.empty(longest, np.int64), chosen=np.empty(longest, np.int64),
+        noisy=np.empty(longest), s=np.empty(n), gain=np.empty(n),
+        matrix=Matrix(K=np.empty(rows * n), lo=np.empty(n, np.int64), hi=np.empty(n, np.int64)),
+        U=np.empty((rounds, rows)), V=np.empty((rounds, n)), X=np.empty((rounds, n)), sums=np.empty(n),
+        weighted=np.empty(n), products=np.empty(rows), g=np.empty(n), slope=np.empty(n), factors=np.empty(rows),
+        rho_sums=np.empty(n), by_u=np.empty(rows), by_column=np.empty(n), by_v=np.empty(n), C1=np.empty(n),
+        grad=np.empty(n),
     )  # fmt: skip
 
 
@@ -158,7 +160,7 @@ def _fill_row(s, i, tau, row):
         j, c = i, 0.0
         while 0 <= j + step < len(s):
             c -= abs(s[j] - s[j + step]) * (2.0 * abs(j - i) + 1.0) / tau
-            if not c > NEGLIGIBLE:
+            if not c > FAINTEST:
                 break
             j += step
             row[j] = c
@@ -218,18 +220,18 @@ def _farthest(sums, factors):
 
 
 @kernel
-def _sinkhorn(n, how: Relaxed, r: Scratch):
+def _sinkhorn(n, inputs: Inputs, r: Scratch):
     """Fill the factors; return the last round of V and that of U."""
     U, V, sums = r.U, r.V, r.sums
     U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
     _sum_rows(r.matrix, n, U[0], sums, r.X[0])
-    for t in range(1, how.rounds + 1):
+    for t in range(1, inputs.rounds + 1):
         for j in range(n):
             V[t, j] = 1.0 / sums[j]
         _sweep(t, n, r)
-        worst = _farthest(r.products[:n], U[t - 1]) if how.transposed else _farthest(sums[:n], V[t])
-        if worst < how.tolerance or t == how.rounds:
-            return t, t - how.transposed
+        worst = _farthest(r.products[:n], U[t - 1]) if inputs.transposed else _farthest(sums[:n], V[t])
+        if worst < inputs.tolerance or t == inputs.rounds:
+            return t, t - inputs.transposed
     return 0, 0
 
 
@@ -338,38 +340,38 @@ def _draw_scores(s, rng: Rng | None, q, draw, out):
 
 
 @kernel
-def _add_draw(x, gain, labels, w, scale, how: Relaxed, r: Scratch, grad):
+def _add_draw(x, gain, labels, w, scale, inputs: Inputs, r: Scratch, grad):
     """Add the gradient at the scores ``x`` of one list, whose ranks have the discounts ``w``."""
     # the documents that count, in rank order
-    n = choose(x, labels, how.most, r.order, r.chosen, r.sort)
+    n = choose(x, labels, inputs.most, r.order, r.chosen, r.sort)
     for i in range(n):
         r.s[i], r.gain[i] = x[r.chosen[i]], gain[r.chosen[i]]
     # the relaxed permutation, scaled
-    _relaxed_sort(r.s[:n], how.tau, r.matrix)
-    tv, tu = _sinkhorn(n, how, r)
+    _relaxed_sort(r.s[:n], inputs.tau, r.matrix)
+    tv, tu = _sinkhorn(n, inputs, r)
     # back through the loss and the rounds of scaling, then to the scores
-    _through_loss(how.terms.kind, r.gain[:n], w, scale, r.U[tu], r.V[tv], r)
+    _through_loss(inputs.terms.kind, r.gain[:n], w, scale, r.U[tu], r.V[tv], r)
     for t in range(tv, -1, -1):
         if t <= tu:
             _through_rows(t, n, r)
         if t > 0:
             _through_columns(t, n, r)
-    _by_scores(r.s[:n], how.tau, r.by_v, r.C1, r.grad)
+    _by_scores(r.s[:n], inputs.tau, r.by_v, r.C1, r.grad)
     for i in range(n):
         grad[r.chosen[i]] += r.grad[i]
 
 
 @inlined_kernel
-def _neuralsort(one: OneList, how: Relaxed, r: Scratch) -> None:
+def _neuralsort(one: OneList, inputs: Inputs, r: Scratch) -> None:
     """Write the gradient of a metric of the relaxed sorting, the mean over the draws."""
-    terms, draws = how.terms, draws_of(how.rng)
-    gain, labels, scale = terms.gain[one.first : one.last], how.labels[one.first : one.last], terms.scale[one.q]
+    terms, draws = inputs.terms, draws_of(inputs.rng)
+    gain, labels, scale = terms.gain[one.first : one.last], inputs.labels[one.first : one.last], terms.scale[one.q]
     if scale == 0.0 or all_equal(gain):
         return
-    w, x = terms.discount[len(terms.discount) - len(gain) if how.from_end else 0 :], r.noisy[: len(gain)]
+    w, x = terms.discount[len(terms.discount) - len(gain) if inputs.from_end else 0 :], r.noisy[: len(gain)]
     for draw in range(draws):
-        _draw_scores(one.s, how.rng, one.q, draw, x)
-        _add_draw(x, gain, labels, w, scale / draws, how, r, one.grad)
+        _draw_scores(one.s, inputs.rng, one.q, draw, x)
+        _add_draw(x, gain, labels, w, scale / draws, inputs, r, one.grad)
 
 
 neuralsort = each_list(_scratch, _neuralsort)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.checks import Check, check_integer, check_not_negative, check_positive
-from ltr_objectives.kernels.relaxed_sort import Relaxed, neuralsort
+from ltr_objectives.kernels.relaxed_sort import Inputs, neuralsort
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE
 from ltr_objectives.metrics.base import Metric
@@ -60,9 +60,12 @@ class _Sorted(Objective):
         metric = self.sorted_metric
         from_end = bool(metric.discount(np.arange(1, 2))[0] != metric.discount(np.arange(1, 3))[0])
         rng = call.rng(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
-        how = Relaxed(metric.terms(call.queries), call.queries.labels, rng, float(self.temperature), self.rounds,
-                      float(self.tolerance), bool(self.transposed), self.max_documents, from_end)  # fmt: skip
-        call.run(neuralsort, how)
+        inputs = Inputs(
+            terms=metric.terms(call.queries), labels=call.queries.labels, rng=rng, tau=float(self.temperature),
+            rounds=self.rounds, tolerance=float(self.tolerance), transposed=bool(self.transposed),
+            most=self.max_documents, from_end=from_end,
+        )  # fmt: skip
+        call.run(neuralsort, inputs)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
         """Return the scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_objectives.checks import Check, check_choice, check_positive, one_of
 from ltr_objectives.errors import require
-from ltr_objectives.kernels.expected_reward import EXPOSURE, NOTHING, SECOND_DERIVATIVE, Rewarded, expected_reward
+from ltr_objectives.kernels.expected_reward import EXPOSURE, NOTHING, SECOND_DERIVATIVE, Inputs, expected_reward
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Facts
@@ -138,7 +138,9 @@ class PLRank(NDCGObjective, text="plrank"):
         theta = self.theta(call.queries.longest)
         if len(theta):
             seed = int(call.key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
-            call.run(expected_reward, Rewarded(reward, scale, theta, curvature, call.rng(seed, self.samples)))
+            rng = call.rng(seed, self.samples)
+            inputs = Inputs(reward=reward, scale=scale, theta=theta, curvature=curvature, rng=rng)
+            call.run(expected_reward, inputs)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 from ltr_objectives.kernels import expected_reward
-from ltr_objectives.kernels.plackett_luce import WIDEST, place_narrow, place_wide, table_of
+from ltr_objectives.kernels.exponential import WIDEST_SQUARED
+from ltr_objectives.kernels.plackett_luce import place_narrow, place_wide, table_of
 from ltr_objectives.kernels.records import Rng
 
 
@@ -50,7 +51,7 @@ def enumerated(objective):
                 return
             rankings, probabilities = exact_rankings(s, len(theta))
             zero = np.uint64(0)
-            how = expected_reward.Rewarded(reward, scale, theta, curvature, Rng(zero, zero, len(rankings)))
+            how = expected_reward.Inputs(reward, scale, theta, curvature, Rng(zero, zero, len(rankings)))
             r = expected_reward.scratch_for(n, how)
             x = expected_reward.ByScore(s, (reward[order] - reward.min()) / unit, np.zeros(n), np.zeros(n))
             _add_rankings(rankings, probabilities, how, x, r)
@@ -62,7 +63,7 @@ def enumerated(objective):
 
 def _add_rankings(rankings, probabilities, how, x, r):
     """Add all rankings as the kernels do, each with its probability."""
-    placed, wide = r.placed, x.s[0] - x.s[-1] >= WIDEST
+    placed, wide = r.placed, x.s[0] - x.s[-1] >= WIDEST_SQUARED
     table = None if wide else table_of(x.s)
     placed.shrink[:] = 1.0
     for j, (ranking, p) in enumerate(zip(rankings, probabilities, strict=True)):
