@@ -118,6 +118,18 @@ def test_no_other_objective_of_catboost_is_ahead():
         assert f"{each['queries'].max()} " in page
 
 
+def test_catboost_is_level_on_retrieval():
+    method, results = (re.sub(r"\s+", " ", (ROOT / name).read_text()) for name in
+                       ("benchmarks/results/README.md", "docs/results.md"))  # fmt: skip
+    found = lead("retrieval_catboost").loc["retrieval"]
+    z = found["difference"] / found["se"]
+    assert ((z < 0).all(), (z > -1).all(), len(z)) == (True, True, 5)
+    ndcg = found.loc[("ndcg@10", "catboost")]
+    low, _ = stats.norm.interval(0.9, ndcg["difference"], ndcg["se"])
+    assert f"behind by up to {-low:.4f} (90% interval)" in method
+    assert f"{ndcg['queries']:,.0f} queries of NFCorpus" in results
+
+
 def test_the_metric_s_own_yetiloss_is_level():
     method, own = (RESULTS / "README.md").read_text(), pd.read_csv(RESULTS / "itself" / "against.csv")
     assert (own["difference"].abs() < 2 * own["se"]).all()
