@@ -286,6 +286,21 @@ def test_numbers_about_bounds():
     contains(goals, f"its interval, {100 * float(low):.1f}%, is what it may cost")
 
 
+def test_numbers_about_money():
+    goals, readme = page("docs/several_goals.md"), page("README.md")
+    earned = {}
+    for r in values("money")["results"]:
+        if r["labels"] == "realised":
+            earned.setdefault(r["trained"], []).append(r["percent"])
+    dcg, chance, weight = (earned[name] for name in ("dcg of money", "chance of an order, times the margin",
+                                                    "orders, weight: the session's money"))  # fmt: skip
+    contains(goals, f"{span(dcg)}% more", f"{span(chance)}% more", f"{span(weight)}% more")
+    text = (ROOT / "docs" / "several_goals.md").read_text()
+    lines = re.findall(r"^(?:may lose|weight) \S+ +(\S+) +\S+ +\S+ +(\S+)", text, re.MULTILINE)
+    first, second = max(((float(a), float(b)) for a, b in lines), key=lambda changes: changes[1])
+    contains(readme, f"rises by up to {second:.0%}, where NDCG falls by {-first:.0%}")
+
+
 def test_numbers_about_speed():
     speed, readme = page("docs/speed.md"), page("README.md")
     training = values("training")
