@@ -87,7 +87,6 @@ class LightGBM(Library):
         return {"deterministic": True, "force_col_wise": True}
 
     def train(self, run: Run) -> Trained:
-        lgb = self.load()
         require(
             run.init_model is None or run.train.margin is None,
             "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
@@ -105,36 +104,14 @@ class LightGBM(Library):
             late is None or gradients is not None,
             f"position= with init_model= needs one of our objectives, got {run.objective!r}",
         )
-        rounds = params.pop("n_estimators", 100)
-        threads = {} if self.given(self.threads, params) else {self.threads: processors(None)}
-        train, *evals = _datasets(run.starting_at(start) if late is None else run)
-        result: Records = {}
-
-        def trained(objective: Any) -> Any:
-            return lgb.train(
-                {"objective": objective, **params, **threads},
-                train,
-                rounds,
-                valid_sets=evals,
-                valid_names=run.names,
-                init_model=run.init_model,
-                feval=_as_metrics(run, evals),
-                callbacks=[*run.callbacks, lgb.record_evaluation(result), *_callbacks(run, params)],
-            )
-
-        try:
-            own: Any = run.objective
-            booster = trained(gradients or (own if isinstance(own, str) else _of_labels(own)))
-        except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
-            if "num_features" not in str(error):
-                raise
-            params |= {"boost_from_average": False}
-            booster = trained("regression")  # which adds a tree without a split
+        data = _datasets(run.starting_at(start) if late is None else run)
+        own: Any = run.objective
+        objective = gradients or (own if isinstance(own, str) else _of_labels(own))
+        booster, records = _trained(run, objective, params, data)
         booster.free_dataset()
         if start and booster.num_trees():  # as LightGBM's own boost_from_average does
-            for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
-                booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
-        return Trained(run, booster, result)
+            _raise_leaves(booster, start)
+        return Trained(run, booster, records)
 
     def start(self, model: Any, X: Any) -> Any:
         require_same_categories(model.pandas_categorical or [], X)
@@ -250,6 +227,39 @@ def _datasets(run: Run) -> list[Any]:
     return [train, *evals]
 
 
+def _trained(run: Run, objective: Any, params: dict[str, Any], data: Sequence[Any]) -> tuple[Any, Records]:
+    """Train an objective, LightGBM's or a function, on data sets as it reads them; return the model and its records."""
+    lgb, (train, *evals) = LIBRARY.load(), data
+    rounds = params.pop("n_estimators", 100)
+    threads = {} if LIBRARY.given(LIBRARY.threads, params) else {LIBRARY.threads: processors(None)}
+    records: Records = {}
+
+    def trained(objective: Any, **more: Any) -> Any:
+        return lgb.train(
+            {"objective": objective, **params, **threads, **more},
+            train,
+            rounds,
+            valid_sets=evals,
+            valid_names=run.names,
+            init_model=run.init_model,
+            feval=_as_metrics(run, evals),
+            callbacks=[*run.callbacks, lgb.record_evaluation(records), *_callbacks(run, params)],
+        )
+
+    try:
+        return trained(objective), records
+    except lgb.basic.LightGBMError as error:  # a function needs a column that is not 0 everywhere
+        if "num_features" not in str(error):
+            raise
+        return trained("regression", boost_from_average=False), records  # which adds a tree without a split
+
+
+def _raise_leaves(booster: Any, start: float) -> None:
+    """Add the initial score to the leaves of the first tree."""
+    for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
+        booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
+
+
 def _are_stored(categories: Any) -> bool:
     """Return True for categories that LightGBM's file can hold."""
     return all(isinstance(each, str | int | float) for each in categories.tolist())
@@ -295,6 +305,18 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
         params["metric"] = run.native_metrics or "None"
         if unknown := [name for name in run.native_metrics if not _knows(metric=name)]:
             raise LTRError(unknown_metric(unknown[0], LIBRARY))
+    _refuse_ignored(run, params, boosting)
+    if isinstance(run.objective, str):
+        if not _knows(objective=run.objective):
+            raise LTRError(unknown_objective(run.objective, LIBRARY))
+    else:
+        refuse_bagging_by_query(params)
+        params.setdefault("feature_pre_filter", False)  # LightGBM fails with a function if it drops every column
+    return params
+
+
+def _refuse_ignored(run: Run, params: Params, boosting: str) -> None:
+    """Raise for parameters that the training would not read, or not as they say."""
     require(
         "class_weight" not in params,
         "class_weight= is not read; give fit sample_weight=, as compute_sample_weight(class_weight, y) of scikit-learn",
@@ -309,13 +331,6 @@ def _params(run: Run, boosting: str, start: float | None) -> dict[str, Any]:
         not (is_off(params.get("first_metric_only")) and run.patience and len(run.metrics) > 1),
         "first_metric_only=False: early stopping looks at the first metric alone; leave it out, or name one metric",
     )
-    if isinstance(run.objective, str):
-        if not _knows(objective=run.objective):
-            raise LTRError(unknown_objective(run.objective, LIBRARY))
-    else:
-        refuse_bagging_by_query(params)
-        params.setdefault("feature_pre_filter", False)  # LightGBM fails with a function if it drops every column
-    return params
 
 
 def _is_far(run: Run) -> bool:
