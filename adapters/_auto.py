@@ -1,6 +1,6 @@
 """``objective="auto"``: train what suits the metric, and keep the model with the best value on the eval set."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.statistics import best_of, contest_table
+from ltr_objectives.statistics import Row, best_of, contest_table
 
 
 class Candidate(NamedTuple):
@@ -62,6 +62,40 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
     A native objective is trained at its library's defaults and, if its Hessians are known, with those of ours; the
     better of the two is kept.
     """
+    candidates = _candidates(run, library)
+    metric, part = run.own_metrics[0], run.evals[-1]
+    natives, weight = natives_for(library.name, metric), metric.weight_by_query(part.queries)
+    values: dict[str, np.ndarray] = {}  # of the queries that choose
+
+    def train(objective: Objective | str, more: dict[str, Any]) -> tuple[Trained, np.ndarray]:
+        of_candidate = run._replace(objective=objective, params={**more, **run.params})
+        try:
+            of_candidate.refuse_unread(library)
+            trained = library.train(of_candidate)
+            scores = library.predict(trained.model, part.X, params)
+            scores = scores + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
+        except library.exception() as error:
+            raise LTRError(essence(str(error))) from error
+        return trained, metric.values(part.queries, scores, n_threads=run.n_threads)
+
+    def attempt(name: str) -> Trained:
+        trained, values[name] = train(candidates[name], {})
+        if name in natives and library.twin(name) is not None:
+            again, like_ours = train(name, as_ours(run, library, name))
+            if best_of({"own": values[name], "ours": like_ours}, weight) == "ours":
+                trained, values[name] = again, like_ours
+        return trained
+
+    by_name, left_out = try_each(candidates, attempt)
+    warn_without_ours(by_name, left_out)
+    values = {name: values[name] for name in by_name}
+    best = best_of(values, weight)
+    report = _report(run, library, by_name, contest_table(values, weight, best, natives))
+    return by_name[best], report + [Candidate(name, name in natives, left_out=why) for name, why in left_out.items()]
+
+
+def _candidates(run: Run, library: Library) -> dict[str, Objective | str]:
+    """Return the objectives to try, by name; raise if they cannot be compared."""
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part = run.metrics[0], run.evals[-1]
     if not isinstance(metric, Metric):
@@ -71,46 +105,21 @@ def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[T
         'callbacks= belong to one training, and objective="auto" runs several; train the chosen objective_ with them',
     )
     check_comparable(metric, part.queries, f"eval_set[{len(run.evals) - 1}], by which objective='auto' chooses")
-    weight = metric.weight_by_query(part.queries)
-    natives = natives_for(library.name, metric)
-    candidates: dict[str, Objective | str] = {**ours_for(metric, run.train.queries), **{name: name for name in natives}}
-    if run.train.offset is not None:
-        candidates = {name: each for name, each in candidates.items() if not fits_labels(each)}
+    natives = {name: name for name in natives_for(library.name, metric)}
+    candidates: dict[str, Objective | str] = {**ours_for(metric, run.train.queries), **natives}
+    return {name: each for name, each in candidates.items() if run.train.offset is None or not fits_labels(each)}
 
-    values: dict[str, np.ndarray] = {}  # of the queries that choose
 
-    def trained(objective: Objective | str, more: dict[str, Any]) -> tuple[Trained, np.ndarray]:
-        of_candidate = run._replace(objective=objective, params={**more, **run.params})
-        try:
-            of_candidate.refuse_unread(library)
-            found = library.train(of_candidate)
-            scores = library.predict(found.model, part.X, params)
-            scores = scores + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
-        except library.exception() as error:
-            raise LTRError(essence(str(error))) from error
-        return found, metric.values(part.queries, scores, n_threads=run.n_threads)
-
-    def attempt(name: str) -> Trained:
-        found, values[name] = trained(candidates[name], {})
-        if name in natives and library.twin(name) is not None:
-            again, like_ours = trained(name, as_ours(run, library, name))
-            if best_of({"own": values[name], "ours": like_ours}, weight) == "ours":
-                found, values[name] = again, like_ours
-        return found
-
-    found, left_out = try_each(candidates, attempt)
-    warn_without_ours(found, left_out)
-    values = {name: values[name] for name in found}
-    best = best_of(values, weight)
+def _report(run: Run, library: Library, by_name: Mapping[str, Trained], rows: Iterable[Row]) -> list[Candidate]:
+    """Return the candidates that were trained, the best first."""
     report = []
-    for row in sorted(contest_table(values, weight, best, natives), key=lambda row: -row.mean):
-        of = found[row.objective]
-        more = {name: value for name, value in of.run.params.items() if name not in run.params}
+    for row in sorted(rows, key=lambda row: -row.mean):
+        trained = by_name[row.objective]
+        more = {name: value for name, value in trained.run.params.items() if name not in run.params}
         gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))
-        rounds = library.rounds(of.model)
+        rounds = library.rounds(trained.model)
         report.append(Candidate(row.objective, row.native, row.mean, rounds, gap, se, p, more))
-    report += [Candidate(name, name in natives, left_out=why) for name, why in left_out.items()]
-    return found[best], report
+    return report
 
 
 def as_ours(run: Run, library: Library, native: str) -> dict[str, Any]:
