@@ -376,6 +376,13 @@ class Queries:
         value: T = found[0]
         return value
 
+    def longer_than(self, documents: int) -> list[int]:
+        """Return the queries of at least so many documents."""
+        if self.longest < documents:
+            return []
+        found: list[int] = np.flatnonzero(np.diff(self.ptr) >= documents).tolist()
+        return found
+
     def in_longest(self, values: np.ndarray) -> np.ndarray:
         """Return the entries of the longest query."""
         q = np.diff(self.ptr).argmax()

@@ -32,7 +32,7 @@ def estimates(metric, z, labels, sigma, noise):
     for r, eps in enumerate(noise):
         scratch = scratch_for(n, None)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
         for terms in layers:
-            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, scratch)
+            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, np.zeros(1, np.bool_), scratch)
     return out
 
 

@@ -127,6 +127,8 @@ def _approx(one: OneList, inputs: Inputs, r: Scratch) -> None:
     p, rest = r.p[:n], r.rest[:n]
     top, ties = _first(s, g) if kind == CASCADE else (0.0, 1)
     for i in range(n):
+        if one.skip[0]:
+            return
         if g[i] <= 0.0 or (kind == CASCADE and s[i] != top):
             continue
         # the chance p that each other document beats i

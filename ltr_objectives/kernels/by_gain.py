@@ -39,7 +39,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.lists import OneList
-from ltr_objectives.kernels.pairs import Batch, Inputs, Plan, pair_kernel, pairs_of_one
+from ltr_objectives.kernels.pairs import Batch, Inputs, Part, Plan, pair_kernel, pairs_of_one
 from ltr_objectives.kernels.rankings import draws_of
 from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.sorting import sort_descending
@@ -234,9 +234,9 @@ add_higher, add_higher_of_draws = pairs_of_one(_of_one_draw_beyond, -1), pairs_o
 
 
 @inlined_kernel
-def _add(n, truncated, rng: Rng | None, batch: Batch, r: Scratch):
+def _add(one: OneList, truncated, rng: Rng | None, part: Part, batch: Batch, r: Scratch):
     """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
-    by_tops, total = batch.plan.top < n, 0.0
+    n, by_tops, total = len(one.s), batch.plan.top < len(one.s), 0.0
     same, lower = 0, 0  # the slots same <= j < lower have the gain of i
     for i in range(n):
         if i == lower:
@@ -245,6 +245,8 @@ def _add(n, truncated, rng: Rng | None, batch: Batch, r: Scratch):
                 lower += 1
             if lower == n and not truncated:  # no document has a lower gain
                 break
+        if part.step > 1 and (one.skip[0] or i % part.step != part.start):
+            continue
         if r.beyond[i] > 0.0:
             continue
         if rng is None:
@@ -278,7 +280,7 @@ def by_gain(one: OneList, batch: Batch, inputs: Inputs, r: Scratch):
         else:
             for k in range(batch.draws):
                 _take_draw(k, n, scale, terms, inputs, rng, r)
-        total += _add(n, inputs.truncation < n, rng, batch, r)
+        total += _add(one, inputs.truncation < n, rng, inputs.part, batch, r)
         for i in range(n):
             at = np.uint64(r.slot[i])  # unsigned: numba checks whether signed indices are negative
             one.grad[i] += r.lam[at]

@@ -113,11 +113,13 @@ def _swap_terms(n, scale, terms: Terms, inputs: Inputs, r: Scratch):
 
 
 @inlined_kernel
-def _add_ranks(ranks, n, by_run, terms: Terms, inputs: Inputs, weighting: Weighting, batch: Batch, r: Scratch):
+def _add_ranks(ranks, n, by_run, terms: Terms, skip, inputs: Inputs, weighting: Weighting, batch: Batch, r: Scratch):
     """Add the pairs of each of the first ranks with the ranks below; with ``by_run`` only of those that restart."""
     total, cap, norm, divided = 0.0, weighting.cap, weighting.score_norm, weighting.divided
     restarted = Weighting(factor=weighting.factor, cap=cap, score_norm=norm, divided=divided, V=r.V_d)
     for d in range(ranks):
+        if inputs.part.step > 1 and (skip[0] or d % inputs.part.step != inputs.part.start):
+            continue
         end = min(n, d + 1 + min(n, inputs.neighbors))
         if needs_restart(terms.kind, 1.0 - r.g[d]):
             restart_swaps(r.g, terms.discount, d, end, r.U, r.V_d)
@@ -151,7 +153,7 @@ def _add_layer(n, terms: Terms, one: OneList, batch: Batch, inputs: Inputs, rng:
         sampled = is_sampled(n, top, inputs.partners)
     by_run, total = few or sampled, 0.0
     if not by_run or terms.kind == CASCADE:  # no other kind restarts
-        total += _add_ranks(ranks, n, by_run, terms, inputs, weighting, batch, r)
+        total += _add_ranks(ranks, n, by_run, terms, one.skip, inputs, weighting, batch, r)
     if few:
         for distance in range(1, inputs.neighbors + 1):
             total += _add_run(0, distance, max(min(ranks, n - distance), 0), weighting, batch, r)

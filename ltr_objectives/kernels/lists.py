@@ -18,6 +18,7 @@ class OneList(NamedTuple):
     s: np.ndarray  # scores
     grad: np.ndarray  # zeros, to be written
     hess: np.ndarray
+    skip: np.ndarray  # one bool, which becomes True if the rest is not wanted any more
 
 
 @kernel
@@ -34,8 +35,9 @@ def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
 
     @inlined_kernel
     def add_list(q, ptr, s, data, arrays, out):  # allocates nothing, so numba counts no references here
-        a, b = ptr[q], ptr[q + 1]
-        loss(OneList(q, a, b, s[a:b], out.grad[a:b], out.hess[a:b]), data, arrays)
+        a, b, first = ptr[q], ptr[q + 1], out.first
+        grad, hess = out.grad[a - first : b - first], out.hess[a - first : b - first]
+        loss(OneList(q, a, b, s[a:b], grad, hess, out.skip[q : q + 1]), data, arrays)
 
     @allocating
     def lists(first, last, ptr, s, data, out):

@@ -37,6 +37,17 @@ from ltr_objectives.kernels.swaps import is_empty
 LOGISTIC, HINGE = range(2)
 
 
+class Part(NamedTuple):
+    """A part of the pairs of one list: those of the documents start, start + step, ... with the others."""
+
+    start: int
+    step: int
+    total: np.ndarray  # one number, to be written: the sum of |slope|; empty if the list has no other part
+
+
+WHOLE = Part(0, 1, np.empty(0))
+
+
 class Inputs(NamedTuple):
     """The pairs of documents that count, their loss, and what their weight depends on."""
 
@@ -54,6 +65,7 @@ class Inputs(NamedTuple):
     propensity: np.ndarray  # by row; empty if labels are not clicks
     by_label: np.ndarray  # as in Queries, or empty if the kernel does not read it
     delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
+    part: Part = WHOLE
 
 
 class Plan(NamedTuple):
@@ -182,7 +194,7 @@ def pairs_of_run(weight: Any) -> Any:
 
 
 @kernel
-def _scale(grad, hess, total, inputs: Inputs):
+def scale(grad, hess, total, inputs: Inputs):
     """Multiply the sums over the pairs of one list by what all have in common; ``total`` is the sum of |slope|."""
     factor = inputs.sigma / draws_of(inputs.rng)
     if inputs.lambda_norm:
@@ -222,6 +234,8 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
         narrow = _write_exponentials(x, inputs, r.E_by_row)
         multiplies = begin_draws(x, inputs.noisy, rng, one.q, drawn)
         for begin in range(0, draws, of_list.draws):
+            if one.skip[0]:
+                return
             together = min(of_list.draws, draws - begin)
             for k in range(together):
                 order = r.orders[k * of_list.stride : k * of_list.stride + n]
@@ -233,7 +247,10 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
             batch = Batch(
                 narrow=narrow, loss=inputs.loss, sigma=inputs.sigma, begin=begin, draws=together, plan=of_list
             )  # fmt: skip
-            total += loop(OneList(one.q, one.first, one.last, at, one.grad, one.hess), batch, inputs, r)
-        _scale(one.grad, one.hess, total, inputs)
+            total += loop(OneList(one.q, one.first, one.last, at, one.grad, one.hess, one.skip), batch, inputs, r)
+        if len(inputs.part.total) > 0:
+            inputs.part.total[0] = total
+        else:
+            scale(one.grad, one.hess, total, inputs)
 
     return each_list(both_scratches, add_pairs)

@@ -41,11 +41,15 @@ class Rng(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Output arrays, zeroed, one entry per row. Kernels leave queries with ``skip`` untouched."""
+    """Output arrays, zeroed, one entry per row. Kernels leave queries with ``skip`` untouched.
+
+    Kernels that take long read ``skip`` again as they work, and end if it has become True.
+    """
 
     grad: np.ndarray
     hess: np.ndarray
     skip: np.ndarray  # by query
+    first: int = 0  # the row of the first entry
 
 
 MANY = 2**62  # no limit

@@ -129,7 +129,7 @@ def scratch_for(n, inputs):
 
 
 @kernel
-def add_conditional(gain, scale, terms: Terms, sigma, z, eps, r: Scratch):
+def add_conditional(gain, scale, terms: Terms, sigma, z, eps, skip, r: Scratch):
     """Add the estimates of one query and one noise vector to ``r.slope``, ``r.bend`` and ``r.size``.
 
     They are ``dl/dz``, ``d2l/dz2`` and ``sum_j |Delta_ij| phi(x_j) / tau``, which is at least ``|dl/dz_i| / tau``.
@@ -148,6 +148,8 @@ def add_conditional(gain, scale, terms: Terms, sigma, z, eps, r: Scratch):
     inverse = 1.0 / tau
     T_d = 1.0
     for d in range(n):
+        if skip[0]:
+            return
         i = r.order[d]
         g_d, miss = r.g[d], 1.0 - r.g[d]
         # the mean of the score of i beside the others, and where i is in a cascade
@@ -213,7 +215,8 @@ def _stochasticrank(one: OneList, inputs: Inputs, r: Scratch) -> None:
         add_noise(r.zero[:n], rng.noise, 1.0, key, np.uint64(draw) * np.uint64(n), eps)
         for terms in inputs.layers:
             if terms.scale[one.q] != 0.0:
-                add_conditional(terms.gain[one.first : one.last], terms.scale[one.q], terms, inputs.sigma, z, eps, r)
+                gain, scale = terms.gain[one.first : one.last], terms.scale[one.q]
+                add_conditional(gain, scale, terms, inputs.sigma, z, eps, one.skip, r)
     # their mean, and the scale-free step
     for i in range(n):
         one.grad[i] = -r.slope[i] / rng.draws

@@ -22,6 +22,7 @@ CHUNKS_PER_THREAD = 8
 MOST_THREADS = 256
 MOST_ASKED = 10_000  # LightGBM and CatBoost end the process on a million
 POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so each wait is short
+LONG = 10_000  # documents of a list from which the main thread waits for signals instead of computing
 
 _lock = threading.Lock()
 
@@ -83,14 +84,15 @@ class _Pool:
         self._threads = 0
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
-    def submit(self, task: Callable[[], None], times: int) -> None:
-        """Give the task to ``times`` threads, or to fewer if the process cannot start as many."""
+    def submit(self, task: Callable[[], None], times: int) -> bool:
+        """Give the task to ``times`` threads, or to fewer if the process cannot start as many; False if to none."""
         with _lock, contextlib.suppress(RuntimeError):
             while self._threads < times:
                 threading.Thread(target=self._serve, name="ltr-objectives", daemon=True).start()
                 self._threads += 1
         for _ in range(times):
             self._tasks.put(task)
+        return self._threads > 0
 
     def _serve(self) -> None:
         while True:
@@ -106,22 +108,35 @@ def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
     return np.unique(np.concatenate(([0], np.searchsorted(ptr, goals), [len(ptr) - 1])))
 
 
-def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], n_threads: int | None = None) -> None:
+def run(
+    kernel: Callable[..., Any],
+    ptr: np.ndarray,
+    arguments: tuple[Any, ...],
+    n_threads: int | None = None,
+    stop: np.ndarray | None = None,
+) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once.
 
     ``n_threads`` of None or -1 is all processors. After an error or Ctrl-C no further chunk begins. It is raised
-    when no thread writes into the arrays any more.
+    when no thread writes into the arrays any more. With ``stop``, an array of False that the kernel reads as it works,
+    the calling thread does not compute but waits, and after Ctrl-C sets all of ``stop`` to True.
     """
     threads = min(asked_for(n_threads), len(ptr) - 1, MOST_THREADS)
-    if threads == 1:
+    if threads == 1 and stop is None:
         kernel(0, len(ptr) - 1, *arguments)
         return
     if not getattr(kernel, "signatures", True):
         kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
-    work = _Work(kernel, arguments, chunk_bounds(ptr, threads * CHUNKS_PER_THREAD).tolist())
+    work = _Work(kernel, arguments, chunk_bounds(ptr, threads * CHUNKS_PER_THREAD).tolist(), stop)
     try:
-        _pool.submit(work.help, threads - 1)
-        work.do()
+        if stop is not None and _pool.submit(work.help, threads):
+            work.watch()
+        else:
+            _pool.submit(work.help, threads - 1)
+            work.do()
+    except BaseException:
+        work.cancel()
+        raise
     finally:
         work.wait()
     for error in work.ended:
@@ -136,13 +151,16 @@ class _Work:
     once no chunk is left, the call is over when as many have ended as have begun.
     """
 
-    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...], bounds: list[int]) -> None:
+    def __init__(
+        self, kernel: Callable[..., Any], arguments: tuple[Any, ...], bounds: list[int], stop: np.ndarray | None
+    ) -> None:
         self.kernel = kernel
         self.arguments = arguments
         self.chunks = deque(itertools.pairwise(bounds))
         self.begun: list[bool] = []
         self.ended: list[BaseException | None] = []
         self.wake: SimpleQueue[None] = SimpleQueue()
+        self.stop = stop
 
     def do(self) -> None:
         """Take one chunk after the other until none is left."""
@@ -161,9 +179,21 @@ class _Work:
             self.do()
         except BaseException as raised:
             error = raised
-            self.chunks.clear()
+            self.cancel()
         self.ended.append(error)
         self.wake.put(None)
+
+    def cancel(self) -> None:
+        """Begin no further chunk, and stop the kernels that read ``stop``."""
+        self.chunks.clear()
+        if self.stop is not None:
+            self.stop.fill(True)
+
+    def watch(self) -> None:
+        """Wait until the helpers have taken all chunks."""
+        while self.chunks:
+            with contextlib.suppress(Empty):
+                self.wake.get(timeout=POLL_SECONDS)
 
     def wait(self) -> None:
         """Wait until no helper has a chunk, and only then raise KeyboardInterrupt."""
@@ -176,5 +206,6 @@ class _Work:
                 continue
             except KeyboardInterrupt as raised:
                 interrupt = raised
+                self.cancel()
         if interrupt is not None:
             raise interrupt

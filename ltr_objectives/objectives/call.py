@@ -9,7 +9,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.finish import POLICIES, finish
 from ltr_objectives.kernels.records import Out, Rng
 from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels.threads import LONG, run
 from ltr_objectives.queries import Queries
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -71,8 +71,9 @@ class Call(NamedTuple):
             f"{getattr(kernel, '__name__', 'the kernel')} has parallel=True, which writes nothing here: leave it out, "
             "because run gives each thread queries of its own",
         )
-        ptr = self.queries.ptr
-        run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess, self.skip)), self.n_threads)
+        ptr, stop = self.queries.ptr, self.skip.copy() if self.queries.longest >= LONG else None
+        out = Out(self.grad, self.hess, self.skip if stop is None else stop)
+        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, stop)
 
     def rng(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Rng:
         """Return the random numbers of this iteration."""
