@@ -44,8 +44,7 @@ def bags_apart(library, objective, X, bags, **params):
 
 @everywhere
 def test_the_merged_model_is_the_mean_of_its_bags(library, tmp_path):
-    params = {"early_stopping_rounds": 1, "one_hot_max_size": 40} if library == "catboost" else {}
-    params = {"early_stopping_rounds": 2, **params}
+    params = {"early_stopping_rounds": 2} | ({"one_hot_max_size": 40} if library == "catboost" else {})
     given = ranker(library, **params, **{SEED[library]: 5})
     merged = bag(given, TABLE, 3, sample_weight=WEIGHT)
     apart = list(bags_apart(library, "yetiloss:map", TABLE, 3, **params))

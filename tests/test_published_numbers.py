@@ -15,6 +15,7 @@ from benchmarks import equivalence, publish
 from benchmarks.figures import NATIVE
 from benchmarks.publish import RESULTS, ROOT
 from benchmarks.summary import POOLED
+from ltr_objectives import YetiLoss
 from ltr_objectives.statistics import holm
 
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="pages and results are in a clone only")
@@ -283,7 +284,7 @@ def test_numbers_about_bounds():
     assert len(one) == 6
     contains(readme, f"LightGBM with a bound of 1% had {with_bound:.1f}% more, and its own `lambdarank` on one label "
              f"that mixes both goals {of_one:.1f}%")  # fmt: skip
-    low = re.search(r"^may lose 0.5% +\S+ +(\S+)", (ROOT / "docs" / "several_goals.md").read_text(), re.MULTILINE)[1]
+    low = re.search(r"^weight 0.3 +\S+ +(\S+)", (ROOT / "docs" / "several_goals.md").read_text(), re.MULTILINE)[1]
     contains(goals, f"its interval, {100 * float(low):.1f}%, is what it may cost")
 
 
@@ -370,6 +371,18 @@ def test_numbers_about_hessians_and_draws():
     assert [f"{-three[m]:.3f}" for m in ("ndcg@10", "map")] == ["0.003"] * 2
     lost = [-means["30 trees", n] / 1000 for n in (3, 1)]
     contains(hessian, "0.003 less NDCG@10 and MAP in CatBoost", "{:.3f} less, and one {:.3f}".format(*lost))
+    stratified = pd.read_csv(RESULTS / "draws_stratified" / "against.csv")
+    assert not ((stratified["p"] < 0.05) & (stratified["difference"] < 0)).any()
+    assert len(stratified) == 2 * 30
+    assert set(stratified["queries"]) == {3780}
+    assert YetiLoss().permutations == 5
+    for draws, word in ((5, "five"), (7, "seven")):
+        of = stratified[stratified["objective"].str.endswith(f"={draws}")]
+        many, few = (1000 * of.groupby("part")["difference"].mean()[part] for part in ("200 trees", "30 trees"))
+        contains(method, f"| {word} | {many:+.1f} | none | {few:+.1f} | none |")
+    few = stratified[stratified["objective"].str.endswith("=5") & (stratified["part"] == "30 trees")]
+    contains(method, f"five draws are lower in {(few['difference'] < 0).sum()} of {len(few)} cells")
+    assert (few["difference"] > -2 * few["se"]).all()
     samples = pd.read_csv(RESULTS / "samples" / "against.csv")
     for (part, library), of in samples.groupby(["part", "library"]):
         cells = (f"{1000 * r.difference:+.1f} ({1000 * r.se:.1f})".replace("-0.0", "0.0").replace("+0.0", "0.0")

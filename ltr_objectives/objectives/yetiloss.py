@@ -82,7 +82,7 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     """
 
     metric: str | Metric = "ndcg@10"
-    permutations: int = 10
+    permutations: int = 5
     noise: Noise | None = "logistic"
     noise_scale: float = 1.0
     neighbors: int | Literal["all"] = "all"
@@ -95,7 +95,7 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     lambda_norm: bool | None = None
 
     presets: ClassVar[dict[Any, dict[str, Any]]] = {
-        "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost", "lambda_norm": False}
+        "catboost": {"metric": "ndcg", "permutations": 10, "neighbors": 1, "change": "catboost", "lambda_norm": False}
     }
     checks: ClassVar[dict[str, Check]] = {
         "change": one_of(*get_args(Change)), "lambda_norm": optional(one_of(True, False))
