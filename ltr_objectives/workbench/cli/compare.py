@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,17 @@ from ltr_objectives.statistics import Comparison
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import canvas, read_data, save_figure, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
-from ltr_objectives.workbench.contest import Line, best_trial, compete, print_table, table_of, values_of, winner_of
+from ltr_objectives.workbench.contest import (
+    Key,
+    Line,
+    Results,
+    best_trial,
+    compete,
+    print_table,
+    table_of,
+    values_of,
+    winner_of,
+)
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import terminal
@@ -78,8 +88,8 @@ def compare(
     trained at its defaults, and validation chooses. The first metric stops the trainings. Paired tests compare with the
     best of the library's own. Of the folder of a LETOR fold, train trains, validation stops, and test is compared.
     """
-    metrics, asked = options.read_metrics(metric), _libraries(library)
-    endings = {ending: name for name in asked for ending in LIBRARIES[name].endings}
+    metrics, libraries = options.read_metrics(metric), _libraries(library)
+    endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
     saved = endings.get(writable(save_best, tuple(endings), "models of --library", data, option="save-best"), "")
     for option, path in (("out", out), ("per-query", per_query)):
         writable(path, (".csv",), "tables", data, option=option)
@@ -92,48 +102,30 @@ def compare(
     bounded = save_best is not None and dict(budget.params).get("bounds") is not None
     require(not bounded, "--save-best trains on all queries, and bounds need others; give the best to train --vali")
     whole, splits, kind = _read(data, columns, folds, seed)
-    planned = _plan(objectives, asked, metrics, budget, reference, queries_of(whole))
+    planned = _plan(objectives, libraries, metrics, budget, reference, queries_of(whole))
     warn_of_labels(whole, columns.ignore)
-    for each in metrics:  # raises for labels that one does not take
-        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
-    compared = whole.select(np.concatenate([split.test for split in splits]))
-    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
+    _check(whole, splits, metrics, data)
 
     parts = [partial(split.of, whole) for split in splits]
-    found, left_out = compete(planned, parts, metrics, Console(stderr=True), required=bool(objectives))
+    results, left_out = compete(planned, parts, metrics, Console(stderr=True), required=bool(objectives))
     for name, why in left_out.items():
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
-    lines = table_of(found, data.name, metrics, reference)
+    lines = table_of(results, data.name, metrics, reference)
     winner, verdict = winner_of(lines, saved)
-    best = best_trial(found[winner.library, winner.objective])
-    document = {
-        "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": [str(m) for m in metrics],
-        "features": features_of(whole.X), "left_out": left_out,
-        "notes": [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note],
-        "table": [line._asdict() for line in lines],
-        "best": {"library": best.library, "objective": best.objective, "trees": best.budget.trees,
-                 "defaults": best.budget.defaults},
-        "model": None if save_best is None else str(save_best),
-    }  # fmt: skip
+    best = best_trial(results[winner.library, winner.objective])
+    notes = [note for key in results if (note := labels_for(*key, whole.y, metrics[0])[1])]
+    found = Found(
+        data=data, whole=whole, splits=splits, metrics=metrics, results=results, left_out=left_out, notes=notes,
+        lines=lines, best=best,
+    )  # fmt: skip
 
     if not as_json:
-        title = f"{data.name}: {len(whole.group):,} queries, {kind}"
-        _show(document, show_features(whole.X), lines, title, reference)
-    if out is not None:
-        write_csv(pd.DataFrame(lines), out)
-    if per_query is not None:
-        ids = whole.qid[np.cumsum(whole.group) - whole.group]
-        write_csv(values_of(found, [ids[split.test] for split in splits]), per_query)
-    if picture is not None:
-        _draw(lines, figure)
-        save_figure(figure, picture)
-    if save_best is not None:  # after the table, which a failure would lose
-        with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
-            save_model(train(best, whole, None, metrics[:1])[0], save_best)
+        found.show(f"{data.name}: {len(whole.group):,} queries, {kind}", reference)
+    _write(found, out, per_query, picture, figure, save_best)
     if as_json:
-        options.print_json(document)
+        options.print_json(found.document(save_best))
         return
-    said = [f"best {f'of {saved} ' if saved and len(asked) > 1 else ''}by {metrics[0]}: {verdict}"]
+    said = [f"best {f'of {saved} ' if saved and len(libraries) > 1 else ''}by {metrics[0]}: {verdict}"]
     if best.budget.defaults:
         said.append(f"learning rate {best.budget.learning_rate:.3g}, and the defaults of {best.library}")
     if save_best is not None:
@@ -141,13 +133,64 @@ def compare(
     terminal().print("\n".join(said), markup=False, soft_wrap=True)
 
 
-def _show(document: dict[str, Any], features: str, lines: Sequence[Line], title: str, reference: str | None) -> None:
-    """Print the features and the table, and what was left out."""
-    screen = terminal()
-    screen.print(features, markup=False, soft_wrap=True)
-    print_table(screen, lines, document["metrics"], title, document["notes"], reference)
-    for name, why in document["left_out"].items():
-        echo(f"note: {name} is left out: {why}", err=True)
+class Found(NamedTuple):
+    """The data, and the results of the objectives on them."""
+
+    data: Path
+    whole: RankingData
+    splits: list[Split]
+    metrics: list[Metric]
+    results: dict[Key, Results]
+    left_out: dict[str, str]  # objectives, and why they could not be trained
+    notes: list[str]  # what was done with the labels for some objectives
+    lines: list[Line]
+    best: Trial
+
+    def document(self, model: Path | None) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        best, budget = self.best, self.best.budget
+        return {
+            "data": str(self.data), "queries": len(self.whole.group), "folds": len(self.splits),
+            "metrics": [str(m) for m in self.metrics], "features": features_of(self.whole.X),
+            "left_out": self.left_out, "notes": self.notes, "table": [line._asdict() for line in self.lines],
+            "best": {"library": best.library, "objective": best.objective, "trees": budget.trees,
+                     "defaults": budget.defaults},
+            "model": None if model is None else str(model),
+        }  # fmt: skip
+
+    def show(self, title: str, reference: str | None) -> None:
+        """Print the features and the table, and what was left out."""
+        screen = terminal()
+        screen.print(show_features(self.whole.X), markup=False, soft_wrap=True)
+        print_table(screen, self.lines, [str(m) for m in self.metrics], title, self.notes, reference)
+        for name, why in self.left_out.items():
+            echo(f"note: {name} is left out: {why}", err=True)
+
+
+def _check(whole: RankingData, splits: Sequence[Split], metrics: Sequence[Metric], data: Path) -> None:
+    """Raise for labels that a metric does not take, and for test queries that cannot be compared."""
+    for each in metrics:
+        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
+    compared = whole.select(np.concatenate([split.test for split in splits]))
+    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
+
+
+def _write(
+    found: Found, out: Path | None, per_query: Path | None, picture: Path | None, figure: Any, save_best: Path | None
+) -> None:
+    """Write the files that were asked for; the model comes last, because the others are lost if it fails."""
+    whole, best = found.whole, found.best
+    if out is not None:
+        write_csv(pd.DataFrame(found.lines), out)
+    if per_query is not None:
+        ids = whole.qid[np.cumsum(whole.group) - whole.group]
+        write_csv(values_of(found.results, [ids[split.test] for split in found.splits]), per_query)
+    if picture is not None:
+        _draw(found.lines, figure)
+        save_figure(figure, picture)
+    if save_best is not None:
+        with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
+            save_model(train(best, whole, None, found.metrics[:1])[0], save_best)
 
 
 def _draw(lines: Sequence[Line], figure: Any) -> None:
