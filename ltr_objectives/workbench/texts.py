@@ -40,25 +40,35 @@ def p_of(p: float) -> str:
 
 def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> None:
     """Print a head and its lines. Nothing is cropped: if the table is too wide, the terminal wraps."""
-    table = _table(lines, title, caption)
-    wide = table.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
+    made = _by_library(lines, title, caption)
+    wide = made.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
     screen.width = max(screen.width, wide)
-    screen.print(table)
+    screen.print(made)
 
 
-def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None) -> Table:
+def table(head: Sequence[str], left: int = 1, title: str | None = None, caption: str | None = None) -> Table:
+    """Make an empty table; the columns after the first ``left`` have numbers."""
+    made = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    for i, name in enumerate(head):
+        if i < left:
+            made.add_column(name, overflow="fold")
+        else:
+            made.add_column(name, justify="right", no_wrap=True)
+    return made
+
+
+def _by_library(lines: Sequence[Sequence[str]], title: str, caption: str | None) -> Table:
     """Make a section for each library; ``**`` is bold, as in markdown."""
-    title, caption = escape(title), None if caption is None else escape(caption)
-    lines = [list(map(escape, line)) for line in lines]
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
-    for i, name in enumerate(lines[0]):
-        table.add_column(name.replace(" in ", "\nin "), justify="left" if i < 2 else "right", no_wrap=True)
+    head, *rest = (list(map(escape, line)) for line in lines)
+    made = table(
+        [name.replace(" in ", "\nin ") for name in head], 2, escape(title), None if caption is None else escape(caption)
+    )
     last = ""
-    for library, objective, *cells in lines[1:]:
+    for library, objective, *cells in rest:
         if library != last and last:
-            table.add_section()
+            made.add_section()
         bold = [text.replace("**", "[bold]", 1).replace("**", "[/]", 1) for text in cells]
         name = objective.replace(" (native)", " [cyan](native)[/]")
-        table.add_row(library if library != last else "", name, *bold)
+        made.add_row(library if library != last else "", name, *bold)
         last = library
-    return table
+    return made

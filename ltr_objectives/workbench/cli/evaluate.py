@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from rich import box
 from rich.table import Table
 from typer import Option, echo
 
@@ -18,7 +17,7 @@ from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import Lists, read_column, read_lists
 from ltr_objectives.workbench.cli.trec import read_trec
 from ltr_objectives.workbench.tables import Columns
-from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.texts import table, terminal
 
 FILE = options.FILE
 
@@ -89,13 +88,10 @@ def _refuse_positions(lists: Lists) -> None:
 
 
 def _table(lists: Lists, means: Mapping[str, float], values: Mapping[str, np.ndarray]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, caption=f"queries: {len(lists.ids):,}", caption_justify="left")
-    table.add_column("query", overflow="fold")
-    for name in means:
-        table.add_column(name, justify="right", no_wrap=True)
+    made = table(["query", *means], caption=f"queries: {len(lists.ids):,}")
     for i, query in enumerate(lists.ids if values else ()):
-        table.add_row(str(query), *("-" if np.isnan(v[i]) else f"{v[i]:.4f}" for v in values.values()))
+        made.add_row(str(query), *("-" if np.isnan(v[i]) else f"{v[i]:.4f}" for v in values.values()))
     if values:
-        table.add_section()
-    table.add_row("mean", *(f"{mean:.4f}" for mean in means.values()), style="bold")
-    return table
+        made.add_section()
+    made.add_row("mean", *(f"{mean:.4f}" for mean in means.values()), style="bold")
+    return made

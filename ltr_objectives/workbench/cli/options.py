@@ -13,6 +13,7 @@ from typer import Option, echo
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.language import split_list
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
 
@@ -74,6 +75,12 @@ def read_parameters(given: Sequence[str] | None) -> dict[str, Any]:
         require(name not in found, f"--param {name} is given twice")
         found[name] = python_value(value)
     return found
+
+
+def params_of(library: str, trees: int, rate: float, threads: int, given: Sequence[str] | None) -> dict[str, Any]:
+    """Return the parameters of a training by the options; without threads the library takes its default."""
+    params = {"n_estimators": trees, "learning_rate": rate, **read_parameters(given)}
+    return params | ({LIBRARIES[library].threads: threads} if threads else {})
 
 
 def python_value(text: str) -> Any:

@@ -1,7 +1,7 @@
 """``ltr-objectives tradeoff``: what one metric gains for what another one loses."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pandas as pd
 from rich.console import Console
@@ -17,6 +17,9 @@ from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.tables import Columns, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import marked, show, terminal
 from ltr_objectives.workbench.trials import estimator
+
+if TYPE_CHECKING:
+    from ltr_objectives.adapters._tradeoff import Tradeoff
 
 CAPTION = (
     "Changes from the first line, with 95% intervals over {queries:,} validation queries; {better} better, {worse} "
@@ -62,8 +65,7 @@ def tradeoff(
     parts = read_parts({"train": train, "vali": vali}, columns)
     learn, valid = parts["train"], parts["vali"]
     warn_of_labels(learn, columns.ignore)
-    params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
-    params |= {LIBRARIES[library].threads: threads} if threads else {}
+    params = options.params_of(library, trees, learning_rate, threads, param)
     shares, factors = ([python_value(x) for x in names_in(given)] or None for given in (lose, weights))
     with Console(stderr=True).status(f"{library} trains for {metrics[0]}"), estimator(library) as ranker:
         found = adapters.tradeoff(
@@ -82,21 +84,28 @@ def tradeoff(
             "library": library, "metrics": found.metrics, "queries": found.queries, "resolution": found.resolution,
             "lines": [line._asdict() for line in found.lines],
         })  # fmt: skip
-        return
-    screen = terminal()
-    screen.print(show_features(learn.X), markup=False, soft_wrap=True)
-    head = ["library", "training", "", "change", "", "change", "trees", "front"]
-    head[2], head[4] = found.metrics
-    rows = [
-        [library, x.training, f"{x.first:.4f}", change(*x[2:5]), f"{x.second:.4f}", change(*x[6:9]), str(x.rounds),
-         "yes" if x.on_front else ""] for x in found.lines
-    ]  # fmt: skip
-    first, second = found.metrics
+    else:
+        screen = terminal()
+        screen.print(show_features(learn.X), markup=False, soft_wrap=True)
+        _show(screen, found, library, f"{train.name}: {len(learn.group):,} queries")
+
+
+def _show(screen: Console, found: "Tradeoff", library: str, title: str) -> None:
+    """Print the table, a line for each training."""
+    (first, second), (of_first, of_second) = found.metrics, found.resolution
+    rows = [["library", "training", first, "change", second, "change", "trees", "front"]]
+    for x in found.lines:
+        changes = (
+            change(x.first_change, x.first_low, x.first_high),
+            change(x.second_change, x.second_low, x.second_high),
+        )
+        values = f"{x.first:.4f}", changes[0], f"{x.second:.4f}", changes[1]
+        rows.append([library, x.training, *values, str(x.rounds), "yes" if x.on_front else ""])
     said = CAPTION.format(
-        queries=found.queries, better=BETTER, worse=WORSE, first=first, second=second, of_first=found.resolution[0],
-        of_second=found.resolution[1],
+        queries=found.queries, better=BETTER, worse=WORSE, first=first, second=second, of_first=of_first,
+        of_second=of_second,
     )  # fmt: skip
-    show(screen, [head, *rows], f"{train.name}: {len(learn.group):,} queries", said)
+    show(screen, rows, title, said)
 
 
 def change(mean: float, low: float, high: float) -> str:

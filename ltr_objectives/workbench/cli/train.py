@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from typer import Option
 
 from ltr_objectives.candidates import labels_for
@@ -24,7 +22,7 @@ from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.data import RankingData
 from ltr_objectives.workbench.letor import find_parts
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
-from ltr_objectives.workbench.texts import p_of, signed, terminal
+from ltr_objectives.workbench.texts import p_of, signed, table, terminal
 from ltr_objectives.workbench.trials import fit
 
 FILE = options.FILE
@@ -63,27 +61,25 @@ def train(
     trained. Metrics of validation and test are printed; by default what the objective optimises, and more.
     """
     check_choice("--library", library, tuple(LIBRARIES))
-    name, facts = library, LIBRARIES[library]
     files = _files(data, {"train": train, "vali": vali, "test": test})
-    writable(out, facts.endings, name, *files.values())
+    writable(out, LIBRARIES[library].endings, library, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
-    metrics = options.read_metrics(metric or _usual(objective, name), convention)
-    params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
-    params |= {facts.threads: threads} if threads else {}
+    metrics = options.read_metrics(metric or _usual(objective, library), convention)
+    params = options.params_of(library, trees, learning_rate, threads, param)
     columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
     parts = read_parts(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
-    y, note = labels_for(name, objective or "", learn.y, metrics[0])
-    with Console(stderr=True).status(f"{name} trains {objective or f'for {metrics[0]}'}"):
-        ranker, seconds = fit(name, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
+    y, note = labels_for(library, objective or "", learn.y, metrics[0])
+    with Console(stderr=True).status(f"{library} trains {objective or f'for {metrics[0]}'}"):
+        ranker, seconds = fit(library, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
     save_model(ranker, out)
     values, notes = _values(ranker, parts, metrics)
     kept, tried = ranker.best_iteration_, getattr(ranker, "report_", [])
     if "vali" in parts and kept == trees:
         notes.append(f"validation {metrics[0]} was best at the last of all {trees} trees; try more --trees")
     found = {
-        "library": name, "objective": tried[0].objective if tried else objective or str(ranker.objective_),
+        "library": library, "objective": tried[0].objective if tried else objective or str(ranker.objective_),
         "trees": kept, "seconds": seconds, "model": str(out), "convention": convention,
         "features": features_of(learn.X), "notes": [note, *notes] if note else notes, **values,
     }  # fmt: skip
@@ -122,7 +118,10 @@ def _show(found: Mapping[str, Any], parts: Mapping[str, RankingData], metric: Me
         screen.print(f"{x['objective']}: {said}", markup=False, soft_wrap=True)
     values = {part: found[part] for part in parts if part in found}
     if values:
-        screen.print(_table(values))
+        made = table(["", *next(iter(values.values()))])
+        for part, of in values.items():
+            made.add_row(part, *(f"{v:.4f}" for v in of.values()), style="bold" if part == "test" else "")
+        screen.print(made)
     stopped = f"kept by validation {metric}" if "vali" in parts else "no validation data to stop by"
     line = "{library}, {objective}: {trees} trees ({stopped}) in {seconds:.1f} s, written to {model}"
     text = "\n".join([line.format(**found, stopped=stopped), *found["notes"]])
@@ -148,13 +147,3 @@ def _usual(objective: str | None, library: str) -> list[str]:
         with suppress(LTRError):  # the estimator will refuse the name
             first = f"{getattr(get_objective(objective), 'metric', None) or 'ndcg'},"
     return [f"{first}ndcg@10,map,mrr"]
-
-
-def _table(values: Mapping[str, Mapping[str, float]]) -> Table:
-    """Make a line for each part, and a column for each metric."""
-    table = Table("", box=box.SIMPLE_HEAD)
-    for metric in next(iter(values.values())):
-        table.add_column(metric, justify="right", no_wrap=True)
-    for part, found in values.items():
-        table.add_row(part, *(f"{v:.4f}" for v in found.values()), style="bold" if part == "test" else "")
-    return table
