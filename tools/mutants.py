@@ -36,16 +36,17 @@ PLAIN, COMPILED = "plain", "compiled"
 FOLDERS = {"ltr_objectives/kernels": PLAIN, "ltr_objectives/metrics": PLAIN, "ltr_objectives/objectives": PLAIN,
            "adapters": COMPILED}  # fmt: skip
 OMITTED = {"_compiler.py", "__init__.py"}  # run differently here
-TESTS = {  # patterns of test files; tests that start processes or wait for a clock take too long here
-    PLAIN: ("test_clicks", "test_contracts", "test_evaluate", "test_goals", "test_inputs", "test_kernels",
-            "test_checks", "test_conventions", "test_metrics", "test_own_classes", "test_pairs", "test_plackett_luce",
-            "test_preferences",
-            "test_properties_core", "test_published*", "test_smoothed", "test_stochasticrank", "test_weights",
-            "test_wrappers"),
-    COMPILED: ("test_auto", "test_callables", "test_catboost*", "test_dask", "test_files", "test_goals_libraries",
-               "test_inputs", "test_presets", "test_ranker*", "test_refused", "test_streams", "test_threads",
-               "test_training*"),
-}  # fmt: skip
+SLOW_FILES = (  # they start processes, wait for a clock, or test other folders
+    "test_benchmark*", "test_cli", "test_cli_*", "test_docs", "test_imports", "test_installed", "test_interrupts",
+    "test_jit", "test_large_data", "test_movielens", "test_notebooks", "test_packaging", "test_report", "test_search*",
+    "test_served",
+)  # fmt: skip
+TRAINING = (
+    "test_auto", "test_bags", "test_bounds", "test_callables", "test_catboost*", "test_dask", "test_files",
+    "test_goals_libraries", "test_position_bias", "test_presets", "test_properties_adapters", "test_ranker*",
+    "test_refit", "test_refused", "test_streams", "test_threads", "test_tradeoff", "test_training*",
+)  # fmt: skip
+LEFT_OUT = {PLAIN: SLOW_FILES + TRAINING, COMPILED: SLOW_FILES}  # patterns of test files
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or copies or processes)"
 LONGEST = {PLAIN: 2.0, COMPILED: 20.0}  # seconds of a case; slower ones are left out
 CASES = 20  # of each test, at most two that differ in numbers only
@@ -312,8 +313,9 @@ def record(root: Path, mode: str, folder: Path) -> Tests:
     """Record the tests of the package as it is; test files that were recorded are not run again."""
     kept = folder / f"tests-{mode}.json"
     known: dict[str, Tests] = json.loads(kept.read_text()) if kept.exists() else {}
-    files = sorted({path.name for name in TESTS[mode] for path in (root / "tests").glob(f"{name}.py")})
-    for name in track([f for f in files if f not in known], f"Recording tests ({mode})"):
+    files = {path.name for path in (root / "tests").glob("test_*.py")}
+    files -= {file for file in files for pattern in LEFT_OUT[mode] if fnmatch.fnmatch(file, f"{pattern}.py")}
+    for name in track(sorted(files - known.keys()), f"Recording tests ({mode})"):
         arguments = [f"tests/{name}", "-m", "not release", *(["-k", SLOW] if mode == PLAIN else [])]
         known[name] = in_process(root, mode, arguments, Recorder(root, LONGEST[mode]), 7200) or {}
         kept.write_text(json.dumps(known))
