@@ -13,7 +13,7 @@ from rich.console import Console
 from typer import Option
 
 from benchmarks.clicks import METHODS, NATIVE, WORLDS, logs, scores_of
-from benchmarks.figures import demo_panels, write
+from benchmarks.figures import demo_panels, write_figure
 from ltr_objectives import adapters, compare_scores, evaluate
 from ltr_objectives.checks import check_choice
 from ltr_objectives.datasets import make_ranking_fold
@@ -64,7 +64,7 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)  # so that it cannot fail after the trainings
     parts = [part(console, names, trees) for part in (with_a_bound, from_clicks, in_seconds)]
     write_csv(pd.concat(parts), out / "demo.csv")
-    files = [out / "demo.csv", write(demo_panels(*parts), out / "demo.png")]
+    files = [out / "demo.csv", write_figure(demo_panels(*parts), out / "demo.png")]
     console.print("written: " + ", ".join(os.fspath(file) for file in files))
 
 

@@ -33,7 +33,7 @@ def blank(width: float, height: float) -> Figure:
     return figure
 
 
-def write(figure: Figure, path: Path) -> Path:
+def write_figure(figure: Figure, path: Path) -> Path:
     """Write PNG or SVG, the same bytes each time; the file appears only when it is complete."""
     with replacing(path) as new, rc_context({"svg.hashsalt": path.name}):
         figure.savefig(new, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)

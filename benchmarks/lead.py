@@ -215,7 +215,7 @@ def _is_named(label: str, metric: str) -> bool:
         return False
 
 
-def markdown(table: pd.DataFrame) -> str:
+def lead_markdown(table: pd.DataFrame) -> str:
     """Return the table, a line for each metric and library."""
     kinds = list(dict.fromkeys(table["data"]))
     last = kinds[-1]

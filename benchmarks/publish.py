@@ -13,7 +13,17 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import TITLES, click_dots, front, lead_dots, propensities, pushes, questions, seconds, write
+from benchmarks.figures import (
+    TITLES,
+    click_dots,
+    front,
+    lead_dots,
+    propensities,
+    pushes,
+    questions,
+    seconds,
+    write_figure,
+)
 from benchmarks.provenance import provenance
 from ltr_objectives import LambdaMART
 from ltr_objectives._files import replacing
@@ -365,7 +375,7 @@ def publish(
         ),
     }
     for name, figure in pictures.items():
-        write(figure, PICTURES / f"{name}.{'svg' if name == 'objectives' else 'png'}")  # the site's has links
+        write_figure(figure, PICTURES / f"{name}.{'svg' if name == 'objectives' else 'png'}")  # the site's has links
     for page in PAGES:
         text = page.read_text()
         new = published(text, results)

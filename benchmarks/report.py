@@ -11,14 +11,21 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import lead_dots
-from benchmarks.figures import write as draw
-from benchmarks.lead import CHOICES, against_markdown, by_objective, lead, objectives_markdown, on_vali, over_seeds
-from benchmarks.lead import against as beside
-from benchmarks.lead import markdown as lead_markdown
+from benchmarks.figures import lead_dots, write_figure
+from benchmarks.lead import (
+    CHOICES,
+    against,
+    against_markdown,
+    by_objective,
+    lead,
+    lead_markdown,
+    objectives_markdown,
+    on_vali,
+    over_seeds,
+)
 from benchmarks.provenance import provenance
 from benchmarks.publish import pipe_table
-from benchmarks.summary import POOLED, Values, by_query, chosen, summary
+from benchmarks.summary import POOLED, Key, Values, by_query, chosen, summary
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
 from ltr_objectives.statistics import BETTER, WORSE
@@ -77,14 +84,39 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
 
 def report(
     study: Annotated[list[str], Option(help=STUDY)],
-    against: Annotated[str, Option(help=BESIDE)] = "",
+    beside: Annotated[str, Option("--against", help=BESIDE)] = "",
     out: Annotated[Path, Option(help="Folder for the tables and the picture.")] = Path("results/lead"),
 ) -> None:
     """Compare what our names give with the best native objectives, over one or several studies, by kind of data."""
+    parts, defaults, document = _read(study)
+    out.mkdir(parents=True, exist_ok=True)
+    if beside:
+        table = against(beside, parts)
+        write_csv(table, out / "against.csv")
+        text = against_markdown(table, beside)
+    else:
+        values = {key: v for part in parts.values() for key, v in part.items()}
+        kinds = {key[0]: kind for kind, part in parts.items() if kind for key in part}
+        table, objectives = lead(values, kinds, defaults), by_objective(values, kinds)
+        need = "native objectives, and what objective_for names for a metric, such as yetiloss:ndcg for map"
+        require(not table.empty, f"the studies need {need}")
+        write_csv(table, out / "lead.csv")
+        write_csv(objectives, out / "objectives.csv")
+        text = lead_markdown(table) + "\n\n" + objectives_markdown(objectives)
+        picture = lead_dots(table[table["data"] != POOLED])
+        echo(f"written: {write_figure(picture, out / 'lead.png')}")
+    write_whole(out / "study.json", document, indent=1)
+    with replacing(out / "summary.md") as new:
+        new.write_text(text + "\n")
+    echo(text)
+
+
+def _read(studies: Sequence[str]) -> tuple[dict[str, Values], dict[Key, np.ndarray], dict[str, Any]]:
+    """Read studies; return values by kind, for each training whether it had the defaults, and commands and versions."""
     parts: dict[str, Values] = {}
-    defaults: dict[Any, np.ndarray] = {}
+    defaults: dict[Key, np.ndarray] = {}
     document = provenance() | {"studies": {}}
-    for each in study:
+    for each in studies:
         kind, _, folder = each.rpartition("=")
         of = json.loads((Path(folder) / "study.json").read_text())
         document["versions"] |= of["versions"]
@@ -99,26 +131,7 @@ def report(
             found = parts.setdefault(kind, {})
             require(key[2] in CHOICES or key not in found, f"two studies of one kind have {', '.join(key)}")
             found.setdefault(key, part.sort_values("query")["value"].to_numpy())  # choices are those of the first study
-    out.mkdir(parents=True, exist_ok=True)
-    if against:
-        table = beside(against, parts)
-        write_csv(table, out / "against.csv")
-        text = against_markdown(table, against)
-    else:
-        values = {key: v for part in parts.values() for key, v in part.items()}
-        kinds = {key[0]: kind for kind, part in parts.items() if kind for key in part}
-        table, objectives = lead(values, kinds, defaults), by_objective(values, kinds)
-        need = "native objectives, and what objective_for names for a metric, such as yetiloss:ndcg for map"
-        require(not table.empty, f"the studies need {need}")
-        write_csv(table, out / "lead.csv")
-        write_csv(objectives, out / "objectives.csv")
-        text = lead_markdown(table) + "\n\n" + objectives_markdown(objectives)
-        picture = lead_dots(table[table["data"] != POOLED])
-        echo(f"written: {draw(picture, out / 'lead.png')}")
-    write_whole(out / "study.json", document, indent=1)
-    with replacing(out / "summary.md") as new:
-        new.write_text(text + "\n")
-    echo(text)
+    return parts, defaults, document
 
 
 def long_table(values: Values) -> pd.DataFrame:
