@@ -1,7 +1,7 @@
 """The metrics of our default objectives, against each library's best native objective."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,17 @@ AGAINST = (
     f"Thousandths, with standard errors over test queries in brackets. {BETTER} and {WORSE} mark p below {ALPHA:g} in "
     "the paired t-test, after Holm's correction over the lines of an objective."
 )
+
+
+class Side(NamedTuple):
+    """An objective on a data set."""
+
+    label: str
+    values: np.ndarray  # by query
+    at_defaults: np.ndarray  # by training: True if validation chose the library's defaults; NaN if not known
+
+
+Block = dict[str, Side]  # of a data set, by label
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
@@ -92,50 +103,48 @@ def lead(
     on validation minus the native objective chosen likewise; NaN if the study does not have it. ``ours_at_defaults``
     and ``native_at_defaults`` are the shares of the trainings in which validation chose the library's ``defaults``.
     """
-    blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
-    labels: dict[tuple[str, str, str], str] = {}
-    shares: dict[tuple[str, str, str, str], np.ndarray] = {}
-    for (data, library, label, metric), v in values.items():
-        if library and data != POOLED:
-            key = _plain(metric), library
-            block = blocks.setdefault(key, {}).setdefault(data, {})
-            block[label] = v
-            share = (defaults or {}).get((data, library, label, metric), np.array([np.nan]))
-            shares[(*key, data, label)] = share
-            if _is_named(label, metric):
-                block[NAMED] = v
-                labels[(*key, data)] = label.replace("{metric}", key[0])
-                shares[(*key, data, NAMED)] = share
     records: list[dict[str, Any]] = []
-    for (metric, library), by_set in blocks.items():
+    for (metric, library), by_set in _blocks(values, defaults or {}).items():
         by_set = {data: block for data, block in by_set.items() if {ON_VALI, NAMED} <= block.keys()}
-        if not by_set:
-            continue
-        chosen = all(OURS_ON_VALI in block for block in by_set.values())
-        parts: dict[str, list[str]] = {}
-        for data in by_set:
-            parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(data)
+        parts: dict[str, list[Block]] = {}
+        for data, block in by_set.items():
+            parts.setdefault(_kind_of(data, kinds), []).append(block)
         if len(parts) > 1:
-            parts[POOLED] = list(by_set)
-        for kind, sets in parts.items():
-            found = [by_set[data] for data in sets]
-            difference = _gap(found, NAMED, ON_VALI)
-            both = _gap(found, OURS_ON_VALI, ON_VALI) if chosen else (np.nan, np.nan)
-            means, errors = zip(*(_gap([block], NAMED, ON_VALI) for block in found), strict=True)
-            at = {side: np.mean(np.concatenate([shares[metric, library, data, side] for data in sets]))
-                  for side in (NAMED, ON_VALI)}  # fmt: skip
-            records.append({
-                "data": kind, "metric": metric, "library": library,
-                "ours": ", ".join(dict.fromkeys(labels[metric, library, data] for data in sets)),
-                "queries": sum(int((~np.isnan(b[NAMED] - b[ON_VALI])).sum()) for b in found),
-                "difference": difference[0], "se": difference[1],
-                "p": paired_p(*(np.concatenate([block[side] for block in found]) for side in (NAMED, ON_VALI))),
-                "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
-                "on_vali": both[0], "on_vali_se": both[1],
-                "ours_at_defaults": at[NAMED], "native_at_defaults": at[ON_VALI],
-            })  # fmt: skip
+            parts[POOLED] = list(by_set.values())
+        chosen = all(OURS_ON_VALI in block for block in by_set.values())
+        records += [{"data": kind, "metric": metric, "library": library, **_line(blocks, chosen)}
+                    for kind, blocks in parts.items()]  # fmt: skip
     table = pd.DataFrame.from_records(records)
     return table if table.empty else table.assign(p=_holm_within(table, "data"))
+
+
+def _blocks(values: Values, defaults: Mapping[Key, np.ndarray]) -> dict[tuple[str, str], dict[str, Block]]:
+    """Sort the values by metric and library, data set and label; the objective that our names give is ``NAMED`` too."""
+    found: dict[tuple[str, str], dict[str, Block]] = {}
+    for key, v in values.items():
+        data, library, label, metric = key
+        if library and data != POOLED:
+            plain = _plain(metric)
+            block = found.setdefault((plain, library), {}).setdefault(data, {})
+            side = Side(label.replace("{metric}", plain), v, defaults.get(key, np.array([np.nan])))
+            block |= {label: side, NAMED: side} if _is_named(label, metric) else {label: side}
+    return found
+
+
+def _line(blocks: Sequence[Block], chosen: bool) -> dict[str, Any]:
+    """Return the numbers of data sets, which all have our best on validation if ``chosen``."""
+    named, native = (np.concatenate([block[side].values for block in blocks]) for side in (NAMED, ON_VALI))
+    difference, se = _gap(blocks, NAMED)
+    means, errors = zip(*(_gap([block], NAMED) for block in blocks), strict=True)
+    on_vali, on_vali_se = _gap(blocks, OURS_ON_VALI) if chosen else (np.nan, np.nan)
+    at = {side: np.mean(np.concatenate([block[side].at_defaults for block in blocks])) for side in (NAMED, ON_VALI)}
+    return {
+        "ours": ", ".join(dict.fromkeys(block[NAMED].label for block in blocks)),
+        "queries": int((~np.isnan(named - native)).sum()), "difference": difference, "se": se,
+        "p": paired_p(named, native), "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
+        "on_vali": on_vali, "on_vali_se": on_vali_se,
+        "ours_at_defaults": at[NAMED], "native_at_defaults": at[ON_VALI],
+    }  # fmt: skip
 
 
 def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -147,7 +156,7 @@ def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.D
     for (data, library, label, metric), v in values.items():
         base = values.get((data, library, ON_VALI, metric))
         if base is not None and data != POOLED and label not in CHOICES and not is_native(library, label):
-            for kind in ((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), POOLED):
+            for kind in (_kind_of(data, kinds), POOLED):
                 gaps.setdefault((_plain(metric), label, kind), {}).setdefault(data, []).append(v - base)
     records = []
     for (metric, label, kind), found in gaps.items():
@@ -195,9 +204,13 @@ def against_markdown(table: pd.DataFrame, label: str) -> str:
     return "\n\n".join([title, pipe_table(lines, [False] * 3 + [True] * len(objectives)), AGAINST])
 
 
-def _gap(blocks: Sequence[Mapping[str, np.ndarray]], ours: str, other: str) -> tuple[float, float]:
-    """Return the mean difference over all queries, and its standard error."""
-    found = np.concatenate([block[ours] - block[other] for block in blocks])
+def _kind_of(data: str, kinds: Mapping[str, str] | None) -> str:
+    return (kinds or {}).get(data, KINDS[data.startswith(GENERATED)])
+
+
+def _gap(blocks: Sequence[Block], ours: str) -> tuple[float, float]:
+    """Return the mean difference from native objectives over all queries, and its standard error."""
+    found = np.concatenate([block[ours].values - block[ON_VALI].values for block in blocks])
     return float(np.nanmean(found)), standard_error(found)
 
 
