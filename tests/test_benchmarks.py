@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from benchmarks import cells, folds, quality, summary
 from benchmarks.__main__ import app
+from benchmarks.plan import plan
 from ltr_objectives import LTRError, evaluate, get_metric
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.workbench.trials import Budget, Trial, train
@@ -39,7 +40,7 @@ def write_fold(folder, *names, seed=0):
 
 def planned(*arguments, libraries=("lightgbm",), objectives=("rmse",), natives=("none",), metrics=("map",),
             budgets=TWO_TREES):  # fmt: skip
-    return quality.plan([GENERATED], libraries, objectives, list(natives), metrics, budgets, *arguments)
+    return plan([GENERATED], libraries, objectives, list(natives), metrics, budgets, *arguments)
 
 
 def test_a_study_goes_on_where_it_was_and_reports_what_it_found(tmp_path):
@@ -142,7 +143,7 @@ def test_folds_of_generated_data_and_of_folders_which_may_lack_vali(tmp_path):
     assert (found.data, Path(found.source).name) == (f"{tmp_path.name} set1", "set1")
     same = [folds.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
     with pytest.raises(LTRError, match="same names"):
-        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [Budget()])
+        plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [Budget()])
 
 
 in_each = pytest.mark.parametrize("library", ["lightgbm", *release(["xgboost", "catboost"])])
