@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._bounds import Kept, Limits, read_bounds
 from ltr_objectives.adapters._callables import ByGoal, MetricCallable, ObjectiveCallable, read_labels
 from ltr_objectives.adapters._catboost_callables import CatBoostMetric, CatBoostObjective
-from ltr_objectives.adapters._catboost_fit import Fit, rows_of
+from ltr_objectives.adapters._catboost_fit import Fit, Rows, given_weight, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._lightgbm_callables import LightGBMMetric, LightGBMObjective
@@ -95,20 +95,24 @@ class BoundedMetric(MetricCallable):
 
     shared: Shared
     valid: Any
+    of_valid: tuple[Rows, Queries]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data sets out, which no other process has; the objective refuses trainings there."""
         return {**vars(self), "valid": None, "labels": []}
 
     def queries(self, data: Any, labels: Any, group: Any, weight: Any) -> Queries:
-        self._follow = data is self.valid
-        return super().queries(data, labels, group, weight)
+        if data is not self.valid:
+            return super().queries(data, labels, group, weight)
+        rows, queries = self.of_valid
+        rows.check_same(_as_rows(labels, group, weight), "the one given to bounded", "valid")
+        return queries
 
     def means(self, queries: Queries, scores: Any, params: Any) -> list[tuple[Metric, float]]:
         booster = calls_of(self.library).booster
         _, kept = self.shared.of(queries if booster is None else booster)
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
-        return [(kept, kept.value(queries, s, n_threads, self._follow))]
+        return [(kept, kept.mean(queries, s, n_threads=n_threads))]
 
 
 class LightGBMBounded(BoundedObjective, LightGBMObjective):
@@ -147,7 +151,7 @@ class OfFit(Kept):
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         _, kept = self.shared.of_thread.made
-        return float(kept.value(queries, scores, n_threads, queries is self.queries))
+        return float(kept.mean(queries, scores, n_threads=n_threads))
 
 
 CLASSES = {"lightgbm": (LightGBMBounded, LightGBMKept), "xgboost": (XGBoostBounded, XGBoostKept)}
@@ -227,10 +231,10 @@ def bounded(
         "group=sizes), DMatrix(X, y, group=sizes) or Pool(X, y, group_id=ids)",
     )
     chosen = get_metric(metric, convention)
-    goals, parts = (read_labels(labels), read_labels(valid_labels)), [_rows(names[0], data) for data in (train, valid)]
+    goals, rows = (read_labels(labels), read_labels(valid_labels)), [_rows(names[0], data) for data in (train, valid)]
     queries = [
-        Queries(labels_by_goal(y, given), group, weight=weight)
-        for (y, group, weight), given in zip(parts, goals, strict=True)
+        Queries(labels_by_goal(each.labels, given), each.group, weight=each.weight)
+        for each, given in zip(rows, goals, strict=True)
     ]
     own = objective_for(chosen, queries[0]) if objective is None else get_objective(objective)
     shared = Shared(partial(read_bounds, bounds, chosen, own, convention, *queries))
@@ -240,25 +244,29 @@ def bounded(
         for goal in read:
             data.for_goal(goal)  # raises without labels
     if names[0] == "catboost":
-        rows = rows_of(train), rows_of(valid)
-        of_fit = OfFit(parts=kept.parts, queries=queries[1], shared=shared)
+        of_fit = OfFit(parts=kept.parts, shared=shared)
         first: Any = CatBoostBounded(made, rows[0], queries[0], newton_splits=True, n_threads=n_threads).prepare(train)
-        second: Any = CatBoostMetric(of_fit, rows, tuple(queries), n_threads)
+        second: Any = CatBoostMetric(of_fit, tuple(rows), tuple(queries), n_threads)
     else:
         of_objective, of_metric = CLASSES[names[0]]
         first = of_objective(made, labels=goals[0], n_threads=n_threads)
         second = of_metric((kept,), n_threads, {valid: goals[1]})
-        second.shared, second.valid = shared, valid
+        second.shared, second.valid, second.of_valid = shared, valid, (rows[1], queries[1])
     first.shared = shared
     return Pair(first, second)
 
 
-def _rows(library: str, data: Any) -> tuple[Any, Any, Any]:
-    """Return labels, sizes of queries and weights of a library's data set."""
+def _rows(library: str, data: Any) -> Rows:
+    """Return the rows of a library's data set."""
     if library == "catboost":
-        rows = rows_of(data)
-        return rows.labels, rows.group, rows.weight
+        return rows_of(data)
     if library == "xgboost":
-        return read_matrix(data)
+        return _as_rows(*read_matrix(data))
     require(data.get_group() is not None, "the Dataset has no queries; make it with Dataset(X, y, group=sizes)")
-    return data.get_label(), data.get_group(), data.weight  # get_weight needs a Dataset that is constructed
+    return _as_rows(data.get_label(), data.get_group(), data.weight)  # get_weight needs one that is constructed
+
+
+def _as_rows(labels: Any, group: Any, weight: Any) -> Rows:
+    """Return the rows as XGBoost and LightGBM store them: in float32."""
+    by_row = None if weight is None else given_weight(np.asarray(weight, np.float32))
+    return Rows(np.asarray(labels, np.float32), np.asarray(group), by_row, None)

@@ -38,12 +38,8 @@ class Kept(WeightedSum):
         return self.name
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        return self.value(queries, scores, n_threads, queries is self.queries)
-
-    def value(self, queries: Queries, scores: ArrayLike, n_threads: int | None, follow: bool) -> float:
-        """Return the mean; with ``follow`` it ends a round."""
         first, *bounded = (part.mean(queries, scores, n_threads=n_threads) for _, part in self.parts)
-        if follow:
+        if queries is self.queries:  # which ends a round
             self.multipliers.follow(bounded)
         missing = float(self.multipliers.missing(bounded).max())
         return first if missing <= 0 else MISSED - missing

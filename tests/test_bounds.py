@@ -300,6 +300,10 @@ def test_a_pair_refuses_what_it_cannot_follow(library):
     }.items():
         with pytest.raises(LTRError, match=words):
             call()
+    pair = pair_of(library, train, valid)
+    valid.set_weight(np.linspace(1, 2, len(VALI.group if library == "xgboost" else VALI.y)))
+    with pytest.raises((LTRError, CatBoostError), match="differ in weight"):
+        train_by_function(library, train, valid, pair)
 
 
 def test_a_pair_is_refused_by_cross_validation_of_the_library():
