@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -19,7 +18,7 @@ from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 
 R = TypeVar("R", bound=Ranker)
-OF_ONE_TRAINING = re.compile("(?!eval_metric)eval_.*|.*_eval_set|.*_model|early_stopping_rounds|callbacks|verbose")
+OF_ONE_TRAINING = "eval_names", "init_model", "early_stopping_rounds", "callbacks"
 
 
 def bagged(
@@ -76,11 +75,10 @@ def bagged(
         "bounds" not in given, "bags stop on different queries, and a bound is kept on one eval set; leave bounds= out"
     )
     require(not is_pool(X), "bags are drawn from a table; give bagged the table of the Pool, with qid=")
-    for name in own:
-        if OF_ONE_TRAINING.fullmatch(name):
-            raise TypeError(f"bagged() got an unexpected keyword argument {name!r}")
     data = {"group": group, "qid": qid, "sample_weight": sample_weight, "labels": labels}
-    part, _, params = read_fit(ranker, X, y, **data, propensity=propensity, position=position, **own)
+    part, evals, params = ranker._read_fit(X, y, **data, propensity=propensity, position=position, **own)
+    wrong = ["eval_set"] if evals else [name for name in OF_ONE_TRAINING if params.get(name) is not None]
+    require(not wrong, f"each bag is evaluated on what it leaves out, and starts anew; leave {''.join(wrong[:1])}= out")
     asked = our_names(ranker.library, ranker._given() | {name: v for name, v in params.items() if v is not None})
     if asked.get("objective") is None:  # one for all bags, by the labels of all data
         params["objective"] = chosen_objective(asked, ranker.library, part.queries)
@@ -106,15 +104,6 @@ def bagged(
         evals_result_=None, best_score_=None, chained=False, position_offsets_=run.offsets
     )
     return merged
-
-
-def read_fit(ranker: Ranker, X: Any, y: Any, **given: Any) -> tuple[Part, tuple[Part, ...], dict[str, Any]]:
-    """Return the data, the eval sets and the parameters that ``ranker.fit`` reads of these arguments."""
-    found: list[tuple[Part, tuple[Part, ...], dict[str, Any]]] = []
-    reader: Any = clone(ranker)
-    reader._fit_parts = lambda train, evals, **params: found.append((train, evals, params))
-    reader.fit(X, y, **given)
-    return found[0]
 
 
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:

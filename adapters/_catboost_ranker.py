@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from ltr_objectives.adapters._bounds import Limits
 from ltr_objectives.adapters._catboost import LIBRARY
-from ltr_objectives.adapters._data import BaseEstimator, RegressorTags, check_is_fitted, either, read_part, read_parts
+from ltr_objectives.adapters._data import BaseEstimator, RegressorTags, check_is_fitted
 from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.errors import LTRError
@@ -81,6 +81,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     """
 
     library = LIBRARY
+    _margins = "baseline", ""  # eval sets have none
+    _aliases: ClassVar = {"qid": "group_id", "sample_weight": "group_weight"}
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
@@ -116,26 +118,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         snapshot_file: str | None = None, snapshot_interval: int | None = None, log_cout: Any = None,
         log_cerr: Any = None,
     ) -> Self:  # fmt: skip
-        train = read_part(
-            X, y, group=group, qid=either(qid=qid, group_id=group_id)[1],
-            weight=either(sample_weight=sample_weight, group_weight=group_weight)[1], labels=labels,
-            margin=("baseline", baseline), propensity=propensity, position=position,
-        )  # fmt: skip
-        evals = read_parts(
-            eval_set,
-            group=("eval_group", eval_group),
-            qid=("eval_qid", eval_qid),
-            weight=("eval_sample_weight", eval_sample_weight),
-            labels=("eval_labels", eval_labels),
-        )
-        return self._fit_parts(
-            train, evals, init_model=init_model, callbacks=callbacks, verbose=verbose,
-            early_stopping_rounds=early_stopping_rounds, cat_features=cat_features, text_features=text_features,
-            embedding_features=embedding_features, use_best_model=use_best_model, metric_period=metric_period,
-            silent=silent, logging_level=logging_level, verbose_eval=verbose_eval, save_snapshot=save_snapshot,
-            snapshot_file=snapshot_file, snapshot_interval=snapshot_interval, log_cout=log_cout, log_cerr=log_cerr,
-            plot=plot, plot_file=plot_file,
-        )  # fmt: skip
+        return self._fit(locals())
 
     def __getstate__(self) -> dict[str, Any]:
         attributes = {name: value for name, value in vars(self).items() if name not in OF_STATE}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ltr_objectives.adapters._bounds import Limits
-from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._lightgbm import LIBRARY, parameter_names, processors
 from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals
 from ltr_objectives.adapters._ranker import Ranker
@@ -74,6 +73,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     if TYPE_CHECKING:
         booster_: Booster
     _defaults = DEFAULTS
+    _margins = "init_score", "eval_init_score"
+    _aliases: ClassVar = {"eval_set": "eval_X"}
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
@@ -107,23 +108,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         categorical_feature: Sequence[str] | Sequence[int] | str | None = None,
         callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
     ) -> Self:  # fmt: skip
-        train = read_part(
-            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=("init_score", init_score),
-            propensity=propensity, position=position,
-        )  # fmt: skip
-        evals = read_parts(
-            either(eval_set=eval_set, eval_X=_pairs(eval_X, eval_y))[1],
-            group=("eval_group", eval_group),
-            qid=("eval_qid", eval_qid),
-            weight=("eval_sample_weight", eval_sample_weight),
-            labels=("eval_labels", eval_labels),
-            margin=("eval_init_score", eval_init_score),
-        )
-        return self._fit_parts(
-            train, evals, init_model=init_model, callbacks=callbacks, verbose=verbose, eval_names=eval_names,
-            early_stopping_rounds=early_stopping_rounds, eval_metric=eval_metric, eval_at=eval_at,
-            feature_name=feature_name, categorical_feature=categorical_feature,
-        )  # fmt: skip
+        arguments = locals()
+        arguments["eval_X"] = _pairs(eval_X, arguments.pop("eval_y"))
+        return self._fit(arguments)
 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True

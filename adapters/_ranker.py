@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._bounds import Kept, warn_if_missed
-from ltr_objectives.adapters._data import BaseEstimator, check_is_fitted, read_part, read_table, validate_data
+from ltr_objectives.adapters._data import (
+    BaseEstimator,
+    Named,
+    check_is_fitted,
+    clone,
+    either,
+    read_part,
+    read_parts,
+    read_table,
+    validate_data,
+)
 from ltr_objectives.adapters._names import (
     AUTO,
     DEFAULT,
@@ -88,6 +98,8 @@ class Ranker:
 
     library: ClassVar[Library]
     _defaults: ClassVar[Mapping[str, Any]] = {}
+    _margins: ClassVar[tuple[str, str]]  # the arguments of fit with initial scores, of training data and eval sets
+    _aliases: ClassVar[Mapping[str, str]] = {}  # the library's names of arguments of fit, by ours
     _estimator_type = "ranker"
 
     _Booster: Any  # the library's model
@@ -196,6 +208,36 @@ class Ranker:
             than they say, such as parameters that it ignores, early stopping without ``eval_set``, or with dart.
         """
         raise NotImplementedError
+
+    def _fit(self, arguments: Mapping[str, Any]) -> Self:
+        """Train with the arguments of the class's own ``fit`` by name, of which the library may have other names."""
+        rest = {name: value for name, value in arguments.items() if name != "self"}
+
+        def named(name: str) -> Named:
+            names = dict.fromkeys((name, self._aliases.get(name, name)))
+            return either(**{each: rest.pop(each, None) for each in names})
+
+        def given(name: str) -> Any:
+            return named(name)[1]
+
+        margin, eval_margin = self._margins
+        train = read_part(
+            rest.pop("X"), rest.pop("y"), group=given("group"), qid=given("qid"), weight=given("sample_weight"),
+            labels=given("labels"), margin=named(margin), propensity=given("propensity"), position=given("position"),
+        )  # fmt: skip
+        evals = read_parts(
+            given("eval_set"), group=named("eval_group"), qid=named("eval_qid"), weight=named("eval_sample_weight"),
+            labels=named("eval_labels"), margin=named(eval_margin),
+        )  # fmt: skip
+        return self._fit_parts(train, evals, init_model=given("init_model"), **rest)
+
+    def _read_fit(self, X: Any, y: Any, **arguments: Any) -> tuple[Part, tuple[Part, ...], dict[str, Any]]:
+        """Return the data, the eval sets and the parameters that ``fit`` reads, also that of a subclass."""
+        found: list[tuple[Part, tuple[Part, ...], dict[str, Any]]] = []
+        reader: Any = clone(self)
+        reader._fit_parts = lambda train, evals, **params: found.append((train, evals, params))
+        reader.fit(X, y, **arguments)
+        return found[0]
 
     def _fit_parts(
         self, train: Part, evals: tuple[Part, ...], *, init_model: Any = None, callbacks: Sequence[Any] | None = None,

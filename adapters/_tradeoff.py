@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._bags import read_fit
 from ltr_objectives.adapters._bounds import ROUNDS
 from ltr_objectives.adapters._data import clone
 from ltr_objectives.adapters._names import DEFAULT, our_names, read_metrics
@@ -126,7 +125,7 @@ def tradeoff(
     >>> [line.training for line in found.lines]
     ['ndcg@10 alone', 'may lose 1%', 'may lose 5%']
     """
-    train, evals, params = read_fit(ranker, X, y, **fit)
+    train, evals, params = ranker._read_fit(X, y, **fit)
     given = our_names(ranker.library, ranker._given() | {name: v for name, v in params.items() if v is not None})
     for name in ("objective", "bounds"):
         require(given.get(name) is None, f"tradeoff chooses {name}= of each training; leave it out")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ltr_objectives.adapters._bounds import Limits
-from ltr_objectives.adapters._data import either, read_part, read_parts
 from ltr_objectives.adapters._names import AnyObjective, Array, Arrays, EvalMetric, Goals, read_param
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._xgboost import LIBRARY
@@ -71,6 +70,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     if TYPE_CHECKING:
         booster_: Booster
     _defaults = DEFAULTS
+    _margins = "base_margin", "base_margin_eval_set"
+    _aliases: ClassVar = {"eval_sample_weight": "sample_weight_eval_set", "init_model": "xgb_model"}
 
     def __init__(
         self, *, objective: AnyObjective | None = None, eval_metric: EvalMetric = None,
@@ -100,22 +101,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         eval_labels: Sequence[Goals | None] | None = None, early_stopping_rounds: int | None = None,
         feature_weights: Array = None, callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
     ) -> Self:  # fmt: skip
-        train = read_part(
-            X, y, group=group, qid=qid, weight=sample_weight, labels=labels, margin=("base_margin", base_margin),
-            propensity=propensity, position=position,
-        )  # fmt: skip
-        evals = read_parts(
-            eval_set,
-            group=("eval_group", eval_group),
-            qid=("eval_qid", eval_qid),
-            weight=either(eval_sample_weight=eval_sample_weight, sample_weight_eval_set=sample_weight_eval_set),
-            labels=("eval_labels", eval_labels),
-            margin=("base_margin_eval_set", base_margin_eval_set),
-        )
-        return self._fit_parts(
-            train, evals, init_model=either(init_model=init_model, xgb_model=xgb_model)[1], callbacks=callbacks,
-            verbose=verbose, early_stopping_rounds=early_stopping_rounds, feature_weights=feature_weights,
-        )  # fmt: skip
+        return self._fit(locals())
 
     def get_xgb_params(self) -> dict[str, Any]:
         """Return the parameters that XGBoost knows: without objective and metrics, which may be ours."""
