@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone
-from ltr_objectives.adapters._names import AUTO, DEFAULT, chosen_objective, our_names, read_param
+from ltr_objectives.adapters._names import AUTO, DEFAULT, chosen_objective, read_param
 from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import read_run
@@ -69,7 +69,7 @@ def bagged(
     >>> bagged(LGBMRanker(n_estimators=3, min_child_samples=5), X, y, qid=qid, bags=4).best_iteration_
     12
     """
-    given = our_names(ranker.library, ranker._given())
+    given = ranker._asked()
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
     require(
         "bounds" not in given, "bags stop on different queries, and a bound is kept on one eval set; leave bounds= out"
@@ -79,7 +79,7 @@ def bagged(
     part, evals, params = ranker._read_fit(X, y, **data, propensity=propensity, position=position, **own)
     wrong = ["eval_set"] if evals else [name for name in OF_ONE_TRAINING if params.get(name) is not None]
     require(not wrong, f"each bag is evaluated on what it leaves out, and starts anew; leave {''.join(wrong[:1])}= out")
-    asked = our_names(ranker.library, ranker._given() | {name: v for name, v in params.items() if v is not None})
+    asked = ranker._asked(params)
     if asked.get("objective") is None:  # one for all bags, by the labels of all data
         params["objective"] = chosen_objective(asked, ranker.library, part.queries)
         params |= {} if "eval_metric" in asked else {"eval_metric": DEFAULT}

@@ -245,8 +245,7 @@ class Ranker:
     ) -> Self:  # fmt: skip
         """Train on data that was read, with ``params`` beside those of the constructor, unless they are None."""
         _check_parts(train, evals)
-        params = {name: value for name, value in params.items() if value is not None}
-        given = our_names(self.library, {**self._given(), **params})
+        given = self._asked(params)
         if train.had_ids:
             _refuse_counted(self.library, given, names_of(train.X) or ())
         start = None if init_model is None else self._start(init_model, train.X)
@@ -263,26 +262,22 @@ class Ranker:
                 except LTRError as error:
                     raise LTRError(f"eval_set[{i}]: {error}") from None
             trained, report = self.library.train(run), None
-        kept = self.library.rounds(trained.model) - (0 if start is None else self.library.rounds(start))
-        if without := self._without_splits(trained.model, run, kept):
+        rounds = self.library.rounds(trained.model) - (0 if start is None else self.library.rounds(start))
+        if without := self._without_splits(trained.model, run, rounds):
             warn(without)
-        self._keep(trained, report, train.X, kept)
+        for i, part in enumerate(trained.run.evals):
+            warn_of_unknown(part.X, self.library.categories(trained.model, part.X), f"eval_set[{i}]")
+        self._keep(trained, report, train.X, rounds)
         return self
 
-    def _keep(self, trained: Trained, report: list[Candidate] | None, X: Any, kept: int) -> None:
-        """Keep the result of a training on ``X``; its model has ``kept`` new rounds."""
+    def _keep(self, trained: Trained, report: list[Candidate] | None, X: Any, rounds: int) -> None:
+        """Keep the result of a training on ``X``; its model has so many new rounds."""
         run, model, columns = trained.run, trained.model, names_of(X)
-        for i, part in enumerate(run.evals):
-            warn_of_unknown(part.X, self.library.categories(model, part.X), f"eval_set[{i}]")
-        records = {
-            name: {m: [*map(float, v)] for m, v in values.items() if run.kept is None or m != str(run.kept)}
-            for name, values in trained.records.items()
-        }
-        best: dict[str, dict[str, float]] = {}
-        if self.library.has_every_round(run.params):
-            best = {name: {m: v[kept - 1] for m, v in of.items() if 0 < kept <= len(v)} for name, of in records.items()}
-            if run.verbose and run.patience and kept in map(len, records.get(run.names[-1], {}).values()):
-                print(f"the last of {kept} rounds was the best; try more rounds")
+        records, best = trained.records_at(rounds)
+        if not self.library.has_every_round(run.params):
+            best = {}
+        elif run.verbose and run.patience and rounds in map(len, records.get(run.names[-1], {}).values()):
+            print(f"the last of {rounds} rounds was the best; try more rounds")
         named_by_text = is_pool(X) or (columns is not None and isinstance(X.columns[0], str))
         names = np.array(columns, object) if columns is not None and named_by_text else None
         self._adopt(model)
@@ -292,9 +287,9 @@ class Ranker:
         )  # fmt: skip
         if [*map(str, run.metrics[:1])] != [DEFAULT]:
             fitted = fitted._replace(scored_by=usual_metric((run.train, *run.evals)))
-        self._fitted = fitted if run.kept is None or kept == 0 else of_bounds(fitted, run.kept, kept - 1)
+        self._fitted = fitted if run.chooser is None or rounds == 0 else of_bounds(fitted, run.chooser, rounds - 1)
 
-    def _without_splits(self, model: Any, run: Run, kept: int) -> str:
+    def _without_splits(self, model: Any, run: Run, rounds: int) -> str:
         """Return the warning if no round has a split."""
         before = 0.0 if run.init_model is None else self.library.splits(run.init_model)
         if not self.library.may_grow(run.params):
@@ -305,8 +300,8 @@ class Ranker:
         given = [f"{n}={v}" for name in self.library.limits for n, v in self.library.given(name, run.params).items()]
         limits = ", ".join(given or self.library.limits)
         return (
-            f"{f'0 of {kept}' if kept else 'no new'} rounds have a split: no column orders the rows of a query, or a "
-            f"parameter forbids every split, such as {limits}"
+            f"{f'0 of {rounds}' if rounds else 'no new'} rounds have a split: no column orders the rows of a query, or "
+            f"a parameter forbids every split, such as {limits}"
         )
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
@@ -345,7 +340,7 @@ class Ranker:
         ``score(pool)`` of a ``catboost.Pool`` has no ``y``, and adds the pool's baseline to the scores. With ``X`` and
         ``y`` there are no initial scores.
         """
-        given = our_names(self.library, self._given())
+        given = self._asked()
         convention, n_threads = given.get("convention"), self.library.n_threads(given)
         check_is_fitted(self)
         usual = self._fitted.scored_by
@@ -401,6 +396,10 @@ class Ranker:
         added = {*self._get_param_names()} - {*cast("type[Ranker]", ours)._get_param_names()}
         return {name: v for name, v in self._set().items() if name not in added or self._knows_parameter(name)}
 
+    def _asked(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the parameters that were set, and ``params`` that are not None in their place, by our names."""
+        return our_names(self.library, self._given() | {name: v for name, v in (params or {}).items() if v is not None})
+
     def _knows_parameter(self, name: str) -> bool:
         """Return True for the name of a parameter of the library's ranker."""
         raise NotImplementedError
@@ -425,7 +424,7 @@ class Ranker:
         """Return the objective with which a training goes on, if the same metric named it for the labels of before."""
         if not isinstance(ranker, type(self)) or ranker._fitted.objective_ is None:
             return {}
-        before = our_names(self.library, ranker._given())
+        before = ranker._asked()
         same = all(before.get(name) == given.get(name) for name in ("objective", "eval_metric", "convention", "bounds"))
         named = given.get("objective") is not None or given.get("bounds") is not None
         if named or not same:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._data import clone, read_part
-from ltr_objectives.adapters._names import our_names
 from ltr_objectives.adapters._position_offsets import corrected
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._run import read_run
@@ -78,8 +77,7 @@ def refit(
                      position=position)  # fmt: skip
     _warn_of_new(part.X, library.categories(model, part.X))
     part = part._replace(X=ranker._as_trained(part.X))
-    given = our_names(library, ranker._given())
-    given = {name: value for name, value in given.items() if name not in ("early_stopping_rounds", "bounds")}
+    given = {name: value for name, value in ranker._asked().items() if name not in ("early_stopping_rounds", "bounds")}
     if ranker._fitted.objective_ is not None:
         given["objective"] = ranker._fitted.objective_
     run = corrected(read_run(given, library, part, (), None, None, False, None), library)

@@ -78,7 +78,7 @@ class Run(NamedTuple):
         return tuple(m for m in self.metrics if isinstance(m, Metric))
 
     @property
-    def kept(self) -> Kept | None:
+    def chooser(self) -> Kept | None:
         """The metric that chooses the best round if there are bounds."""
         first = next(iter(self.metrics), None)
         return first if isinstance(first, Kept) else None
@@ -168,6 +168,17 @@ class Trained(NamedTuple):
     run: Run
     model: Any  # the library's
     records: Mapping[str, Mapping[str, Sequence[float]]]  # by eval set and metric, one value a round
+
+    def records_at(self, rounds: int) -> tuple[Records, dict[str, dict[str, float]]]:
+        """Return the records, and the values after so many rounds, without the metric that only chooses the round."""
+        hidden = None if self.run.chooser is None else str(self.run.chooser)
+        records = {
+            name: {m: [*map(float, v)] for m, v in values.items() if m != hidden}
+            for name, values in self.records.items()
+        }
+        return records, {
+            name: {m: v[rounds - 1] for m, v in of.items() if 0 < rounds <= len(v)} for name, of in records.items()
+        }
 
 
 def read_run(

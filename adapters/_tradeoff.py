@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._bounds import ROUNDS
 from ltr_objectives.adapters._data import clone
-from ltr_objectives.adapters._names import DEFAULT, our_names, read_metrics
+from ltr_objectives.adapters._names import DEFAULT, read_metrics
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._tables import Part, is_pool
 from ltr_objectives.checks import check_list, check_positive
@@ -126,7 +126,7 @@ def tradeoff(
     ['ndcg@10 alone', 'may lose 1%', 'may lose 5%']
     """
     train, evals, params = ranker._read_fit(X, y, **fit)
-    given = our_names(ranker.library, ranker._given() | {name: v for name, v in params.items() if v is not None})
+    given = ranker._asked(params)
     for name in ("objective", "bounds"):
         require(given.get(name) is None, f"tradeoff chooses {name}= of each training; leave it out")
     require(evals, "tradeoff compares on an eval_set; pass eval_set=[(X, y)] and eval_qid=")
