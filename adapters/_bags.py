@@ -85,7 +85,7 @@ def bagged(
         params |= {} if "eval_metric" in asked else {"eval_metric": DEFAULT}
     # one estimate of positions for all bags, which each stop by the queries that they leave out
     asked.pop("early_stopping_rounds", None)
-    run = corrected(read_run(asked, ranker.library, part, (), None, None, False, None), ranker.library)
+    run = corrected(read_run(asked, ranker.library, part), ranker.library)
     part = part._replace(position=None, offset=run.train.offset)
     weight = part.queries.weight_by_query
     if weight is not None and weight.any():  # else a bag, or what it leaves out, may have no weight at all

@@ -156,14 +156,14 @@ class ObjectiveCallable(OfLibrary):
         first gradient of a training warns of lists that take long, and of zero gradients and Hessians too small for any
         split.
         """
-        run = self._memo.training(queries if training is None else training)
+        state = self._memo.training(queries if training is None else training)
         n_threads = self.library.n_threads(params, self.n_threads)
-        if run.first:
+        if state.first:
             refuse_unread(self.library, params or {})
             warn_if_long(self.objective, queries)
             warn_if_goals_agree(self.objective, queries, n_threads)
         s = queries.check_scores(to_numpy(scores, "scores").reshape(-1), n_threads)
-        iteration = run.iteration(s, queries, n_threads, new_tree) if self.objective.facts.random else 0
+        iteration = state.iteration(s, queries, n_threads, new_tree) if self.objective.facts.random else 0
         grad, hess = self.objective.compute(
             queries, s, iteration=iteration, n_threads=n_threads, dtype=self.library.dtype
         )
@@ -172,14 +172,14 @@ class ObjectiveCallable(OfLibrary):
                 f"{innermost(self.objective).name} has negative second derivatives, from which {self.library.name} "
                 "learns nothing or diverges: choose another hessian=, such as 'absolute', or change its fill"
             )
-        if run.first:
+        if state.first:
             learner = self.objective
             if isinstance(learner, UnitHessian):  # whose constant makes no gradient zero
                 learner = learner.objective
             warn_if_useless(learner, queries, s.values, grad, n_threads)
             if training is not None and params is not None and self.library.least_hessian and grad.any():
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
-            run.first = False
+            state.first = False
         return grad, hess
 
 

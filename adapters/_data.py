@@ -45,7 +45,7 @@ LOST = (
 LOST_EVAL = "query ids are missing: pass eval_qid= or eval_group=, with an array for each pair"
 
 
-def native(X: np.ndarray) -> np.ndarray:
+def in_our_byte_order(X: np.ndarray) -> np.ndarray:
     """Return ``X`` in the byte order of this machine, which XGBoost assumes and pandas requires.
 
     The result is never ``X`` itself, because CatBoost leaves arrays in Fortran order read-only.
@@ -64,9 +64,9 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
         X = check_array(X, accept_sparse="csr", input_name="X", ensure_all_finite=False)
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
-            return native(X), None
+            return in_our_byte_order(X), None
         # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
-        return csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape), None
+        return csr_matrix(tuple(map(in_our_byte_order, (X.data, X.indices, X.indptr))), X.shape), None
     names = ["", *sorted(str(name) for name in X.columns)]  # with "" a column without a name counts as a second one
     twice = next((one for one, other in pairwise(names) if one == other), None)
     require(twice is None, f"X has two columns called {twice!r}, or one without a name; name each by itself")

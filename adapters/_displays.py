@@ -120,7 +120,8 @@ class TradeoffDisplay:
         ax.axvline(0, color="#DDDDDD", lw=1)
         ax.plot(*zip(*front, strict=True), color=BLUE, lw=1)
         for line in lines:
-            x, x_low, x_high, y, y_low, y_high = (100 * value for value in (*line[2:5], *line[6:9]))
+            x, x_low, x_high = (100 * value for value in (line.first_change, line.first_low, line.first_high))
+            y, y_low, y_high = (100 * value for value in (line.second_change, line.second_low, line.second_high))
             ax.errorbar(
                 x, y, [[y - y_low], [y_high - y]], [[x - x_low], [x_high - x]], fmt="o", color=BLUE,
                 mfc=BLUE if line.on_front else "white", ecolor="#BBBBBB", lw=0.8,

@@ -98,13 +98,14 @@ class LightGBM(Library):
         # leaves of linear trees, and initial scores of a forest, cannot be set
         start = None if linear or boosting in ("rf", "random_forest") else run.start
         params = _params(run, boosting, start)
-        late = None if run.init_model is None else run.train.offset  # because its predictions replace init_score
-        gradients = run.gradients(self, params, late)
+        # because predictions of init_model replace init_score
+        added_offset = None if run.init_model is None else run.train.offset
+        gradients = run.gradients(self, params, added_offset)
         require(
-            late is None or gradients is not None,
+            added_offset is None or gradients is not None,
             f"position= with init_model= needs one of our objectives, got {run.objective!r}",
         )
-        data = _datasets(run.starting_at(start) if late is None else run)
+        data = _datasets(run.starting_at(start) if added_offset is None else run)
         own: Any = run.objective
         objective = gradients or (own if isinstance(own, str) else _of_labels(own))
         booster, records = _trained(run, objective, params, data)

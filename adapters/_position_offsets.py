@@ -94,7 +94,7 @@ def position_offsets(
     chosen = LIBRARIES[check_choice("library", names[0], tuple(LIBRARIES))]
     part = read_part(X, np.asarray(clicks, np.float32), group=group, qid=qid, position=position)
     threads = {} if n_threads is None else {chosen.threads: n_threads}
-    return estimated(read_run(threads, chosen, part, (), None, None, False, None), chosen)
+    return estimated(read_run(threads, chosen, part), chosen)
 
 
 def estimated(run: Run, library: Library) -> PositionOffsets:

@@ -80,7 +80,7 @@ def refit(
     given = {name: value for name, value in ranker._asked().items() if name not in ("early_stopping_rounds", "bounds")}
     if ranker._fitted.objective_ is not None:
         given["objective"] = ranker._fitted.objective_
-    run = corrected(read_run(given, library, part, (), None, None, False, None), library)
+    run = corrected(read_run(given, library, part), library)
     params = run.with_l2(library)
     gradients = run.gradients(library, dict(run.params))
     if gradients is None:

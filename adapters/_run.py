@@ -39,7 +39,7 @@ DOCUMENTS = 20.0  # the L2 of leaf values for ours
 class OfEstimator(ObjectiveCallable):
     """Our objective in one training of an estimator, which knows the queries."""
 
-    answer: Callable[[Any], tuple[np.ndarray, np.ndarray]]  # copies of parameters do not copy what it refers to
+    answer: Callable[[Any], tuple[np.ndarray, np.ndarray]]  # LightGBM's deep copy of it leaves the queries out
 
     def __call__(self, scores: Any, *_: Any) -> tuple[np.ndarray, np.ndarray]:
         return self.answer(scores)
@@ -182,8 +182,8 @@ class Trained(NamedTuple):
 
 
 def read_run(
-    given: Mapping[str, Any], library: Library, train: Part, evals: tuple[Part, ...], init_model: Any,
-    callbacks: Sequence[Any] | None, verbose: bool | int, eval_names: Sequence[str] | None,
+    given: Mapping[str, Any], library: Library, train: Part, evals: tuple[Part, ...] = (), init_model: Any = None,
+    callbacks: Sequence[Any] | None = None, verbose: bool | int = False, eval_names: Sequence[str] | None = None,
 ) -> Run:  # fmt: skip
     """Return the training that the parameters ``given`` and the arguments of ``fit`` ask for; raise if it is wrong."""
     chosen = None if given.get("objective") == AUTO else given.get("objective")

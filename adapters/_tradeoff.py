@@ -25,7 +25,7 @@ from ltr_objectives.statistics import interval
 LOSE = (0.005, 0.01, 0.02, 0.05)
 
 
-class Training(NamedTuple):
+class Line(NamedTuple):
     """One line of a trade-off.
 
     Changes are differences of the mean, as shares of what the training for the first metric alone reaches: 0.01 is 1%.
@@ -54,7 +54,7 @@ class Tradeoff(NamedTuple):
         The two metrics.
     queries : int
         How many the last eval set has.
-    lines : list of Training
+    lines : list of Line
         One for each training: ``pandas.DataFrame(found.lines)`` is a table.
     rankers : dict
         The fitted ranker of each training, by its name in the lines.
@@ -62,7 +62,7 @@ class Tradeoff(NamedTuple):
 
     metrics: tuple[str, str]
     queries: int
-    lines: list[Training]
+    lines: list[Line]
     rankers: dict[str, Any]
 
     @property
@@ -191,7 +191,7 @@ def compared(rankers: dict[str, Any], metrics: Sequence[Any], part: Part, n_thre
     points = np.array([[mean for mean, *_ in column] for column in columns]).T
     front = [not ((points >= p).all(axis=1) & (points > p).any(axis=1)).any() for p in points]
     lines = [
-        Training._make((name, *a, *b, each.best_iteration_, on_front))
+        Line._make((name, *a, *b, each.best_iteration_, on_front))
         for (name, each), a, b, on_front in zip(rankers.items(), *columns, front, strict=True)
     ]
     return Tradeoff((str(metrics[0]), str(metrics[1])), len(part.queries), lines, rankers)

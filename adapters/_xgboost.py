@@ -109,7 +109,7 @@ class XGBoost(Library):
             verbose_eval=run.verbose if evals else False,
             xgb_model=run.init_model,
         )
-        model = _kept(model)  # a callback of the user's may have stopped it
+        model = _up_to_best(model)  # a callback of the user's may have stopped it
         return Trained(run, _with_categories(model, known, lambda: self._fitted_to(run.train.X, known)), result)
 
     def _fitted_to(self, X: Any, known: Mapping[int, Any]) -> Any:
@@ -152,7 +152,7 @@ class XGBoost(Library):
 
     def read(self, path: str) -> Any:
         require_whole(path, "XGBoost", WHOLE.match)  # it would end the process
-        return _kept(self.load().Booster(model_file=path))
+        return _up_to_best(self.load().Booster(model_file=path))
 
     def merge(self, models: Sequence[Any]) -> Any:
         """Return the mean: the trees one after the other, leaves divided by the number of models.
@@ -239,7 +239,7 @@ def _matrices(run: Run, known: Mapping[int, Any], weighs: bool) -> list[Any]:
     return [train, *evals]
 
 
-def _kept(model: Any) -> Any:
+def _up_to_best(model: Any) -> Any:
     """Return the rounds up to the best, with which XGBoost's own ranker predicts; gblinear has no others."""
     best = {name: model.attr(name) for name in ("best_iteration", "best_score")}
     rounds = int(best["best_iteration"] or -1) + 1
@@ -362,7 +362,7 @@ def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]
     first = run.metrics[0] if run.metrics else None
     name = None if first is None else getattr(first, "__name__", str(first))
     maximize = isinstance(first, Metric) or None
-    return [callback(rounds=rounds, metric_name=name, maximize=maximize)]  # `_kept` keeps the best
+    return [callback(rounds=rounds, metric_name=name, maximize=maximize)]  # `_up_to_best` keeps the best
 
 
 def _by_query(part: Part) -> np.ndarray | None:

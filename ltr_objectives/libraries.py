@@ -39,7 +39,7 @@ class Library(ABC):
     by_column: ClassVar[tuple[str, ...]]  # parameters that may number the columns, or have an entry for each
     objectives: ClassVar[str]  # pattern of the names of its objectives
     metrics: ClassVar[str]  # pattern of its metric names; it may ignore what follows a name that it knows
-    natives: ClassVar[Mapping[str, str | None]]  # its ranking objectives, each with ours of equal Hessians
+    natives: ClassVar[Mapping[str, str | None]]  # its ranking objectives, each with what `twin` returns
     rivals: ClassVar[tuple[str, ...]]  # natives to compare with, whatever the metric
     rivals_for: ClassVar[Mapping[str, str]] = {}  # by metric, a further one; {metric} as the library spells it
     unusable: ClassVar[tuple[str, ...]] = ()  # beginnings of natives that cannot be trained in a comparison
@@ -147,9 +147,9 @@ class Library(ABC):
     def leaves(
         self, model: Any, X: Any, params: Mapping[str, Any]
     ) -> tuple[list[np.ndarray], np.ndarray, list[float], float]:
-        """Return the values of the leaves of each tree, which of them each row has, learning rates, and the start.
+        """Return values of each tree's leaves, or nodes, the number of that of each row, learning rates, and the start.
 
-        The numbers of leaves have the shape (rows, trees). The start is the score beside the trees.
+        The numbers have the shape (rows, trees). The start is the score beside the trees.
         """
 
     @abstractmethod
