@@ -57,10 +57,8 @@ class Candidate(NamedTuple):
 def train_best(run: Run, library: Library, params: Mapping[str, Any]) -> tuple[Trained, list[Candidate]]:
     """Train each candidate as ``run`` says; return the best by the metric on the last eval set, and all, it first.
 
-    ``params`` are those of the ranker.
-
-    A native objective is trained at its library's defaults and, if its Hessians are known, with those of ours; the
-    better of the two is kept.
+    ``params`` are those of the ranker. A native objective is trained at its library's defaults and, if its Hessians are
+    known, with those of ours; the better of the two is kept.
     """
     candidates = _candidates(run, library)
     metric, part = run.own_metrics[0], run.evals[-1]
@@ -117,8 +115,7 @@ def _report(run: Run, library: Library, by_name: Mapping[str, Trained], rows: It
         trained = by_name[row.objective]
         more = {name: value for name, value in trained.run.params.items() if name not in run.params}
         gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))
-        rounds = library.rounds(trained.model)
-        report.append(Candidate(row.objective, row.native, row.mean, rounds, gap, se, p, more))
+        report.append(Candidate(row.objective, row.native, row.mean, library.rounds(trained.model), gap, se, p, more))
     return report
 
 

@@ -105,9 +105,9 @@ class LightGBM(Library):
             added_offset is None or gradients is not None,
             f"position= with init_model= needs one of our objectives, got {run.objective!r}",
         )
-        data = _datasets(run.starting_at(start) if added_offset is None else run)
         own: Any = run.objective
         objective = gradients or (own if isinstance(own, str) else _of_labels(own))
+        data = _datasets(run.starting_at(start) if added_offset is None else run)
         booster, records = _trained(run, objective, params, data)
         booster.free_dataset()
         if start and booster.num_trees():  # as LightGBM's own boost_from_average does
@@ -236,16 +236,11 @@ def _trained(run: Run, objective: Any, params: dict[str, Any], data: Sequence[An
     records: Records = {}
 
     def trained(objective: Any, **more: Any) -> Any:
+        callbacks = [*run.callbacks, lgb.record_evaluation(records), *_callbacks(run, params)]
         return lgb.train(
-            {"objective": objective, **params, **threads, **more},
-            train,
-            rounds,
-            valid_sets=evals,
-            valid_names=run.names,
-            init_model=run.init_model,
-            feval=_as_metrics(run, evals),
-            callbacks=[*run.callbacks, lgb.record_evaluation(records), *_callbacks(run, params)],
-        )
+            {"objective": objective, **params, **threads, **more}, train, rounds, valid_sets=evals,
+            valid_names=run.names, init_model=run.init_model, feval=_as_metrics(run, evals), callbacks=callbacks,
+        )  # fmt: skip
 
     try:
         return trained(objective), records

@@ -406,8 +406,13 @@ class Ranker:
 
     def _set(self) -> dict[str, Any]:
         """Return the parameters that were set: not None, and not as the library's constructor sets them."""
-        given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
-        return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
+
+        def is_default(name: str, value: Any) -> bool:  # also if both are NaN, of which a pickle makes another object
+            default = self._defaults.get(name)
+            equal = type(value) is type(default) and (value == default or (value != value and default != default))
+            return value is default or bool(equal)
+
+        return {name: v for name, v in self.get_params(deep=False).items() if v is not None and not is_default(name, v)}
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """Return the library's model that training continues from; ``X`` is the training table."""
@@ -477,10 +482,3 @@ def _refuse_counted(library: Library, given: Mapping[str, Any], columns: Collect
         for name, value in library.given(each, given).items():
             message = f"{name}= counts columns, and X has a column 'qid'; name the columns, or pass qid= beside X"
             require(not counts_columns(value, columns), message)
-
-
-def _same(value: Any, default: Any) -> bool:
-    """Return True for equal values of one type, and for two NaN, of which a pickle makes another object."""
-    if value is default or type(value) is not type(default):
-        return value is default
-    return bool(value == default or (value != value and default != default))

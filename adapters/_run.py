@@ -172,13 +172,9 @@ class Trained(NamedTuple):
     def records_at(self, rounds: int) -> tuple[Records, dict[str, dict[str, float]]]:
         """Return the records, and the values after so many rounds, without the metric that only chooses the round."""
         hidden = None if self.run.chooser is None else str(self.run.chooser)
-        records = {
-            name: {m: [*map(float, v)] for m, v in values.items() if m != hidden}
-            for name, values in self.records.items()
-        }
-        return records, {
-            name: {m: v[rounds - 1] for m, v in of.items() if 0 < rounds <= len(v)} for name, of in records.items()
-        }
+        records = {n: {m: [*map(float, v)] for m, v in of.items() if m != hidden} for n, of in self.records.items()}
+        best = {n: {m: v[rounds - 1] for m, v in of.items() if 0 < rounds <= len(v)} for n, of in records.items()}
+        return records, best
 
 
 def read_run(
