@@ -122,7 +122,7 @@ TASKS = {  # names of the reference, by what they are used for
 }
 RETURNED = {
     "compare_scores": Comparison,
-    "bagged": Candidate,
+    "LGBMRanker": Candidate,
     "tradeoff": Tradeoff,
 }  # records that have a page with their function
 BASE_CLASSES = ("Objective", "Metric", "Queries")
