@@ -1,6 +1,5 @@
 """Pictures of results, as PNG: the demo, and the lead of our names in studies."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -171,21 +170,19 @@ def questions(answers: Mapping[str, tuple[str, str]]) -> Figure:
     return figure
 
 
-def click_dots(lines: Sequence[Sequence[str]]) -> Figure:
+def click_dots(leads: pd.DataFrame) -> Figure:
     """Draw the leads of `position=` over each rival: the mean over worlds with its interval, and the worst world."""
-    figure = blank(4.8, 0.3 * len(lines) + 1.2)
+    figure = blank(4.8, 0.3 * len(leads) + 1.2)
     ax = figure.subplots()
     ax.axvline(0.0, color=INK, lw=0.8)
-    for row, (*_, cell) in enumerate(lines):
-        mean, error, worst = (float(text) for text in re.findall(r"[-+]?\d+(?:\.\d+)?", cell))
+    for row, (mean, error, worst) in enumerate(leads[["mean", "error", "worst"]].to_numpy()):
         interval(ax, row, mean, mean - 1.96 * error, mean + 1.96 * error, OURS)
         ax.plot(worst, row, "x", color=COLOURS[1], ms=6)
     quiet(ax, "x")
-    ax.set_yticks(
-        range(len(lines)),
-        [f"{TITLES[library]}: {method.replace('none', 'no correction')}" for library, method, _ in lines],
-    )
-    ax.set_ylim(len(lines) - 0.5, -0.5)
+    methods = leads["method"].replace("none", "no correction")
+    names = [f"{TITLES[library]}: {method}" for library, method in zip(leads["library"], methods, strict=True)]
+    ax.set_yticks(range(len(leads)), names)
+    ax.set_ylim(len(leads) - 0.5, -0.5)
     label = "thousandths of NDCG@10:  \N{LEFTWARDS ARROW} rival better | position= better \N{RIGHTWARDS ARROW}"
     figure.supxlabel(label, fontsize=9, color=INK)
     marks = [Line2D([], [], color=OURS, marker="o", label="mean, two standard errors"),
@@ -215,17 +212,8 @@ def demo_panels(goals: pd.DataFrame, clicks: pd.DataFrame, seconds: pd.DataFrame
         axes[name].set_title(title, loc="left", fontsize=10, color=INK)
         axes[name].set_xlabel(label, fontsize=9, color=INK)
     for name in ("NDCG@10", "revenue", "clicks"):
-        lines, scale = (clicks, "thousandths") if name == "clicks" else (goals[goals["metric"] == name], "percent")
-        axes[name].axvline(0.0, color=INK, lw=0.8)
-        for row, library in enumerate(libraries):
-            others = lines[(lines["library"] == library) & (lines["difference"] != 0)]
-            for (_, line), place in zip(others[::-1].iterrows(), (0.16, -0.16), strict=False):
-                factor = 1000 if scale == "thousandths" else 100 / line["b"]
-                d, low, high = (factor * line[key] for key in ("difference", "low", "high"))
-                interval(axes[name], row + place, d, low, high, OURS if place > 0 else GREY)
-        quiet(axes[name], "x")
-        axes[name].set_yticks(range(len(libraries)), [TITLES[library] for library in libraries])
-        axes[name].set_ylim(len(libraries) - 0.5, -0.5)
+        lines = clicks if name == "clicks" else goals[goals["metric"] == name]
+        _panel(axes[name], lines, 1000 if name == "clicks" else 100 / lines["b"], libraries)
     axes["revenue"].set_yticks(range(len(libraries)), [""] * len(libraries))
     values = {f"{TITLES[line['library']]}, {line['objective'].partition(',')[0]}": line["seconds"]
               for _, line in seconds.iterrows()}  # fmt: skip
@@ -236,6 +224,19 @@ def demo_panels(goals: pd.DataFrame, clicks: pd.DataFrame, seconds: pd.DataFrame
     marks = [Line2D([], [], color=colour, marker="o", label=name) for name, colour in drawn.items()]
     figure.legend(handles=marks, loc="outside upper left", ncols=1, fontsize=9, frameon=False)
     return figure
+
+
+def _panel(ax: Any, lines: pd.DataFrame, factor: Any, libraries: Sequence[str]) -> None:
+    """Draw differences by library, times ``factor``, which is one number or one for each line."""
+    ax.axvline(0.0, color=INK, lw=0.8)
+    numbers = lines[["difference", "low", "high"]].mul(factor, axis=0)
+    for row, library in enumerate(libraries):
+        others = numbers[(lines["library"] == library) & (lines["difference"] != 0)][::-1]
+        for (d, low, high), place in zip(others.to_numpy(), (0.16, -0.16), strict=False):
+            interval(ax, row + place, d, low, high, OURS if place > 0 else GREY)
+    quiet(ax, "x")
+    ax.set_yticks(range(len(libraries)), [TITLES[library] for library in libraries])
+    ax.set_ylim(len(libraries) - 0.5, -0.5)
 
 
 def interval(ax: Any, y: float, value: float, low: float, high: float, colour: str) -> None:

@@ -167,23 +167,31 @@ def retrain(document: Document) -> Lines:
 
 
 def clicks(document: Document) -> Lines:
-    """Tabulate the true NDCG@10 of `position=` minus that of each rival, in thousandths: the mean over the worlds.
+    """Tabulate the lead of `position=` over each rival: the mean over the worlds, its error, and the worst world."""
+    leads = click_leads(document)
+    lines = [["library", "`position=` minus", *(f"{at}: mean (error), worst world" for at in leads["at"].unique())]]
+    for names, of in leads.groupby(["library", "method"], sort=False):
+        cells = (f"{x.mean:+.1f} ({x.error:.1f}), {x.world} {x.worst:+.0f}" for x in of.itertuples())
+        lines.append([*map(str, names), *cells])
+    return lines
 
-    The error is over seeds. The third number is the worst world.
+
+def click_leads(document: Document) -> pd.DataFrame:
+    """Return the true NDCG@10 of `position=` minus that of each rival, in thousandths, rounded as it is published.
+
+    The error is over seeds, and ``worst`` the mean of a world.
     """
-    found = _of_clicks(document)
-    lines = [["library", "`position=` minus", *(f"{at}: mean (error), worst world" for at in found.columns)]]
-    for library, of in found.groupby("library", sort=False):
+    rows = []
+    for library, of in _of_clicks(document).groupby("library", sort=False):
         ours = of.xs("position=", level="method").droplevel("library")
         for method in of.index.unique("method").drop("position="):
             gap = 1000 * (ours - of.xs(method, level="method").droplevel("library"))
-            cells = []
             for at in gap:
                 by_seed, by_world = (gap[at].groupby(level).mean() for level in ("seed", "world"))
-                worst = f"{by_world.idxmin()} {by_world.min():+.0f}"
-                cells.append(f"{by_seed.mean():+.1f} ({by_seed.std() / len(by_seed) ** 0.5:.1f}), {worst}")
-            lines.append([str(library), str(method), *cells])
-    return lines
+                error = round(float(by_seed.std() / len(by_seed) ** 0.5), 1)
+                worst = round(float(by_world.min()), 0)
+                rows.append([library, method, at, round(float(by_seed.mean()), 1), error, by_world.idxmin(), worst])
+    return pd.DataFrame(rows, columns=["library", "method", "at", "mean", "error", "world", "worst"])
 
 
 def clicks_by_world(document: Document) -> Lines:
@@ -363,6 +371,7 @@ def publish(
 
     Pages without changes are not written.
     """
+    leads = click_leads(json.loads((results / "clicks.json").read_text()))
     pictures = {
         "seconds": seconds(json.loads((results / "training.json").read_text())["results"]),
         "level": lead_dots(pooled(results)),
@@ -370,9 +379,7 @@ def publish(
         "tradeoff": front(found_on("several_goals.md")),
         "propensities": propensities(found_on("position_bias.md")),
         "objectives": questions(QUESTIONS),
-        "clicks": click_dots(
-            [[x[0], x[1], x[3]] for x in clicks(json.loads((results / "clicks.json").read_text()))[1:]]
-        ),
+        "clicks": click_dots(leads[leads["at"] == "100 rounds"]),
     }
     for name, figure in pictures.items():
         write_figure(figure, PICTURES / f"{name}.{'svg' if name == 'objectives' else 'png'}")  # the site's has links
