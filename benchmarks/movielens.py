@@ -147,58 +147,101 @@ def _tastes(rows: np.ndarray, kinds: np.ndarray, residual: np.ndarray, shape: tu
 def _features(history: np.ndarray, trains: np.ndarray, u: np.ndarray, i: np.ndarray, about: dict[str, Any]) -> Any:
     """Return one row for each user and film of ``u`` and ``i``, from the users, films and stars of the history."""
     from scipy.sparse import csr_matrix, diags
+
+    users, films, stars = history
+    known = trains[users]
+    film = _of_films(history[:, known], about)
+    user = _of_users(history, film["mean"], stars[known].mean(), about)
+    residual = stars - film["mean"][films] - user["bias"][users]
+    matrix, rated = (csr_matrix((values, (users, films)), (len(about["age"]), len(about["year"])))
+                     for values in (residual, np.ones(len(users))))  # fmt: skip
+    gaps = [film["rater_age"][i] - user["age"][u]]
+    for values in (film["year"], np.log1p(film["count"]), film["mean"]):
+        gaps.append(values[i] - (rated @ values / user["seen"])[u])
+    genres, flags = about["genres"], about["genres"][i]
+    taste, share = (matrix @ genres) / (rated @ genres + 3), (rated @ genres) / user["seen"][:, None]
+    own = np.where(flags > 0, taste[u], np.nan)
+    decade = ((np.maximum(film["year"], 1910) - 1910) // 10).astype(np.int64)
+    shape = len(about["age"]), decade.max() + 1
+    tastes = [
+        np.nansum(own, 1), np.fmax.reduce(own, 1), np.fmin.reduce(own, 1),
+        _tastes(users, decade[films], residual, shape, 3)[u, decade[i]], (share[u] * flags).sum(1),
+    ]  # fmt: skip
+    ages = np.digitize(about["age"], (18, 25, 35, 45, 50, 56))  # those of MovieLens-1M
+    for group in (about["female"], ages, about["occupation"]):
+        shape = len(about["year"]), group.max() + 1
+        tastes.append(_tastes(films[known], group[users[known]], residual[known], shape, 20)[i, group[u]])
+    base, seen_base = (csr_matrix(diags(trains.astype(float)) @ each) for each in (matrix, rated))
+    loadings = _loadings(base)
+    similar, factor = _of_neighbours(history, residual, _near(base, seen_base, film["count"]), loadings, u, i)
+    product = factor[u] * loadings[i]
+    X = np.column_stack([
+        *(values[i] for values in film.values()), *(values[u] for values in user.values()), *gaps, *tastes, *similar,
+        product.sum(1), product[:, :4].sum(1), flags, loadings[i, :6],
+    ])  # fmt: skip
+    return _rounded(X.astype(np.float32))
+
+
+def _of_films(history: np.ndarray, about: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return the features of films, from the history of the users of train."""
+    users, films, stars = history
+    female, age, count = about["female"], about["age"], np.bincount(films, minlength=len(about["year"]))
+
+    def mean_of(values: np.ndarray, prior: float, shrink: float = 10) -> np.ndarray:
+        return (np.bincount(films, values, len(count)) + prior) / (count + shrink)
+
+    mean = mean_of(stars, 10 * stars.mean())
+    return {
+        "count": count, "mean": mean, "deviation": np.sqrt(mean_of((stars - mean[films]) ** 2, 10)),
+        "fives": mean_of(stars == 5, 2), "low": mean_of(stars <= 2, 2), "female": mean_of(female[users], 3, 12),
+        "rater_age": mean_of(age[users], 300), "year": about["year"], "genres": about["genres"].sum(1),
+    }  # fmt: skip
+
+
+def _of_users(history: np.ndarray, film_mean: np.ndarray, mean: float, about: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return the features of users, from their histories; ``mean`` is that of all stars in train."""
+    users, films, stars = history
+    number = len(about["age"])
+    seen = np.bincount(users, minlength=number)
+    average = (np.bincount(users, stars, number) + 5 * mean) / (seen + 5)
+    return {
+        "seen": seen, "average": average,
+        "deviation": np.sqrt((np.bincount(users, (stars - average[users]) ** 2, number) + 3) / (seen + 3)),
+        "bias": np.bincount(users, stars - film_mean[films], number) / (seen + 5),
+        "female": about["female"], "age": about["age"],
+    }  # fmt: skip
+
+
+def _loadings(base: Any) -> np.ndarray:
+    """Return the singular vectors of the residuals of train, by film and factor, the strongest first."""
     from scipy.sparse.linalg import svds
 
-    genres, year, female, age = (about[key] for key in ("genres", "year", "female", "age"))
-    users, items = len(age), len(year)
-    hu, hi, hs = history
-    known = trains[hu]
-    ku, ki, ks = hu[known], hi[known], hs[known]
-    overall = ks.mean()
-
-    def of_film(values: np.ndarray, prior: float, shrink: float = 10) -> np.ndarray:
-        return (np.bincount(ki, values, items) + prior) / (count + shrink)
-
-    count = np.bincount(ki, minlength=items)
-    mean = of_film(ks, 10 * overall)
-    fives, rater_age = of_film(ks == 5, 2), of_film(age[ku], 300)
-    seen = np.bincount(hu, minlength=users)
-    average = (np.bincount(hu, hs, users) + 5 * overall) / (seen + 5)
-    deviation = np.sqrt((np.bincount(hu, (hs - average[hu]) ** 2, users) + 3) / (seen + 3))
-    bias = np.bincount(hu, hs - mean[hi], users) / (seen + 5)
-    residual = hs - mean[hi] - bias[hu]
-    decade = ((np.maximum(year, 1910) - 1910) // 10).astype(np.int64)
-
-    matrix = csr_matrix((residual, (hu, hi)), (users, items))
-    rated = csr_matrix((np.ones(len(hu)), (hu, hi)), (users, items))
-    taste, share = (matrix @ genres) / (rated @ genres + 3), (rated @ genres) / seen[:, None]
-    base, seen_base = (csr_matrix(diags(trains.astype(float)) @ each) for each in (matrix, rated))
     _, strength, directions = svds(base, FACTORS, v0=np.random.default_rng(0).normal(size=min(base.shape)))
     order = np.argsort(-strength)
-    loadings = directions[order].T * np.sqrt(strength[order])  # by film and factor
-    loadings *= np.where(loadings.sum(0) < 0, -1, 1)
+    loadings = directions[order].T * np.sqrt(strength[order])
+    return loadings * np.where(loadings.sum(0) < 0, -1, 1)
+
+
+def _near(base: Any, seen_base: Any, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how alike two films are, by the residuals of their users, and by the users who saw both."""
     both = (seen_base.T @ seen_base).toarray()
     norms = np.sqrt(np.asarray(base.multiply(base).sum(0)).ravel()) + 1
     near = (base.T @ base).toarray() / norms[:, None] / norms * both / (both + 20)
-    alike = both / np.sqrt(np.outer(count + 10, count + 10))
+    return near, both / np.sqrt(np.outer(count + 10, count + 10))
 
-    flags, own = genres[i], np.where(genres[i] > 0, taste[u], np.nan)
-    columns = [
-        count[i], mean[i], np.sqrt(of_film((ks - mean[ki]) ** 2, 10))[i], fives[i], of_film(ks <= 2, 2)[i],
-        of_film(female[ku], 3, 12)[i], rater_age[i], year[i], flags.sum(1),
-        seen[u], average[u], deviation[u], bias[u], female[u], age[u],
-        rater_age[i] - age[u], year[i] - (rated @ year / seen)[u],
-        np.log1p(count[i]) - (rated @ np.log1p(count) / seen)[u], mean[i] - (rated @ mean / seen)[u],
-        np.nansum(own, 1), np.fmax.reduce(own, 1), np.fmin.reduce(own, 1),
-        _tastes(hu, decade[hi], residual, (users, decade.max() + 1), 3)[u, decade[i]], (share[u] * flags).sum(1),
-    ]  # fmt: skip
-    for group in (female, np.digitize(age, (18, 25, 35, 45, 50, 56)), about["occupation"]):  # MovieLens-1M's ages
-        columns.append(_tastes(ki, group[ku], residual[known], (items, group.max() + 1), 20)[i, group[u]])
-    similar, factor = np.zeros((6, len(u))), np.zeros((users, FACTORS))
-    first = np.r_[0, np.cumsum(seen)]
+
+def _of_neighbours(
+    history: np.ndarray, residual: np.ndarray, like: tuple[np.ndarray, np.ndarray], loadings: np.ndarray,
+    u: np.ndarray, i: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return features of the films that the user saw, by how ``like`` the film they are, and factors of each user."""
+    users, films, all_stars = history
+    near, alike = like
+    first = np.r_[0, np.cumsum(np.bincount(users))]
+    similar, factor = np.zeros((6, len(u))), np.zeros((len(first) - 1, FACTORS))
     for rows in np.split(np.arange(len(u)), np.flatnonzero(np.diff(u)) + 1):
         user = u[rows[0]]
-        past, left, stars = (x[first[user] : first[user + 1]] for x in (hi, residual, hs))
+        past, left, stars = (x[first[user] : first[user + 1]] for x in (films, residual, all_stars))
         q, pairs = loadings[past], near[np.ix_(i[rows], past)]
         factor[user] = np.linalg.solve(q.T @ q + 5 * np.eye(FACTORS), q.T @ left)
         positive, five, low = np.maximum(pairs, 0), stars == 5, stars <= 2
@@ -206,9 +249,7 @@ def _features(history: np.ndarray, trains: np.ndarray, u: np.ndarray, i: np.ndar
             positive @ left / (positive.sum(1) + 0.3), positive.sum(1), pairs.max(1), pairs @ five / (five.sum() + 2),
             pairs @ low / (low.sum() + 2), alike[np.ix_(i[rows], past)].mean(1),
         )  # fmt: skip
-    product = factor[u] * loadings[i]
-    X = np.column_stack([*columns, *similar, product.sum(1), product[:, :4].sum(1), flags, loadings[i, :6]])
-    return _rounded(X.astype(np.float32))
+    return similar, factor
 
 
 def _rounded(X: np.ndarray) -> np.ndarray:

@@ -97,6 +97,10 @@ def _with(matrix: Any, data: np.ndarray) -> Any:
     return sparse.csr_matrix((data.astype(np.float32), matrix.indices, matrix.indptr), matrix.shape)
 
 
+def _ones(matrix: Any) -> Any:
+    return _with(matrix, np.ones_like(matrix.data))
+
+
 def _unit(matrix: Any) -> Any:
     norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return (sparse.diags(1 / np.maximum(norms, 1e-12)).astype(np.float32) @ matrix).tocsr()
@@ -125,10 +129,11 @@ def features(texts: Texts) -> tuple[np.ndarray, list[str]]:
     q = texts.pairs[:, 0]
     length = np.array([len(words(text)) for text in texts.queries], np.float32)[q]
     found = {"query_words": length, "query_characters": np.array([len(text) for text in texts.queries])[q]}
-    for field, of in texts.fields.items():
-        columns, idf = _of_field(texts.queries, of, texts.pairs, length)
+    fields = {field: _of_field(texts.queries, of, texts.pairs, length) for field, of in texts.fields.items()}
+    for field, (columns, _) in fields.items():
         found |= {f"{field}_{name}": values for name, values in columns.items()}
-    each = np.split(idf.data, idf.indptr[1:-1])  # of the last field
+    *_, (_, idf_in_last) = fields.values()
+    each = np.split(idf_in_last.data, idf_in_last.indptr[1:-1])
     found["query_idf_min"] = np.array([part.min(initial=np.inf) if len(part) else 0.0 for part in each])[q]
     found["query_idf_max"] = np.array([part.max(initial=0.0) for part in each])[q]
     if texts.places is not None:
@@ -140,41 +145,55 @@ def _of_field(
     queries: Sequence[str], documents: Sequence[str], pairs: np.ndarray, length: np.ndarray
 ) -> tuple[dict[str, np.ndarray], Any]:
     """Return the features of a field, and the idf of the words of each query in it."""
+    columns, by_idf = _of_stems(queries, documents, pairs, length)
+    asked, two = _counts(queries, documents, bigrams)
+    columns["bigrams_share"] = _products(_ones(asked), _ones(two), pairs) / np.maximum(length - 1, 1)
+    asked, three = _counts(queries, documents, trigrams)
+    rare = sparse.diags(np.log(len(documents) / _frequency(three)).astype(np.float32))
+    columns["trigrams"] = _products(_unit((_ones(asked) @ rare).tocsr()), _unit((three @ rare).tocsr()), pairs)
+    return columns | _of_order(queries, documents, pairs), by_idf
+
+
+def _counts(queries: Sequence[str], documents: Sequence[str], split: Tokens) -> tuple[Any, Any]:
+    """Count the tokens of documents, and those of them that queries have; queries come first."""
+    found, known = count(documents, split)
+    return count(queries, split, known)[0], found
+
+
+def _of_stems(
+    queries: Sequence[str], documents: Sequence[str], pairs: np.ndarray, length: np.ndarray
+) -> tuple[dict[str, np.ndarray], Any]:
+    """Return the features of single words, and the idf of those of each query."""
     q, d = pairs.T
-    tf, vocabulary = count(documents, stems)
-    asked, _ = count(queries, stems, vocabulary)
+    asked, tf = _counts(queries, documents, stems)
     n, df, sizes = tf.shape[0], _frequency(tf), np.asarray(tf.sum(1)).ravel()
     idf = np.log1p((n - df + 0.5) / (df + 0.5)).astype(np.float32)
-    in_query, in_document = _with(asked, np.ones_like(asked.data)), _with(tf, np.ones_like(tf.data))
+    in_query, in_document = _ones(asked), _ones(tf)
     by_idf = (in_query @ sparse.diags(idf)).tocsr()
     total = np.maximum(np.asarray(by_idf.sum(1)).ravel(), 1e-9)[q]
     usual, flat = (_products(by_idf, _bm25(tf, sizes, *of), pairs) for of in ((1.2, 0.75), (0.6, 0.2)))
-    share = np.asarray(tf.sum(0)).ravel() / tf.sum()
-    smoothed = _with(tf, np.log1p(tf.data / (1000 * share[tf.indices])))
-    known = np.asarray(asked.sum(1)).ravel()
-    dirichlet = _products(asked, smoothed, pairs) + known[q] * np.log(1000 / (sizes + 1000))[d]
     matched, frequency = _products(in_query, in_document, pairs), _products(in_query, tf, pairs)
     weighted, asked_weighted = (
         _unit((_with(each, 1 + np.log(each.data)) @ sparse.diags(idf)).tocsr()) for each in (tf, asked)
     )
-    two, of_two = count(documents, bigrams)
-    asked_two = count(queries, bigrams, of_two)[0]
-    both = _products(_with(asked_two, np.ones_like(asked_two.data)), _with(two, np.ones_like(two.data)), pairs)
-    three, of_three = count(documents, trigrams)
-    asked_three = count(queries, trigrams, of_three)[0]
-    rare = sparse.diags(np.log(n / _frequency(three)).astype(np.float32))
-    spelled = _products(
-        _unit((_with(asked_three, np.ones_like(asked_three.data)) @ rare).tocsr()), _unit((three @ rare).tocsr()), pairs
-    )
     columns = {
-        "bm25_0.75": usual, "bm25_share": usual / total, "bm25_0.2": flat, "dirichlet": dirichlet, "matched": matched,
+        "bm25_0.75": usual, "bm25_share": usual / total, "bm25_0.2": flat,
+        "dirichlet": _dirichlet(asked, tf, sizes, pairs), "matched": matched,
         "matched_share": matched / np.maximum(length, 1), "idf_share": _products(by_idf, in_document, pairs) / total,
         "tf": frequency, "tf_share": frequency / np.maximum(sizes[d], 1),
         "cosine": _products(asked_weighted, weighted, pairs), "words": sizes[d],
-        "lsa": _latent(asked_weighted, weighted, pairs), "bigrams_share": both / np.maximum(length - 1, 1),
-        "trigrams": spelled, **_of_words(queries, documents, pairs),
+        "lsa": _latent(asked_weighted, weighted, pairs),
     }  # fmt: skip
     return columns, by_idf
+
+
+def _dirichlet(asked: Any, tf: Any, sizes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return the likelihood of a query, smoothed with the words of all documents."""
+    q, d = pairs.T
+    share = np.asarray(tf.sum(0)).ravel() / tf.sum()
+    smoothed = _with(tf, np.log1p(tf.data / (1000 * share[tf.indices])))
+    known = np.asarray(asked.sum(1)).ravel()
+    return _products(asked, smoothed, pairs) + known[q] * np.log(1000 / (sizes + 1000))[d]
 
 
 def _latent(queries: Any, documents: Any, pairs: np.ndarray) -> np.ndarray:
@@ -187,7 +206,7 @@ def _latent(queries: Any, documents: Any, pairs: np.ndarray) -> np.ndarray:
     return np.concatenate([np.einsum("ij,ij->i", left[part[:, 0]], right[part[:, 1]]) for part in parts])
 
 
-def _of_words(queries: Sequence[str], documents: Sequence[str], pairs: np.ndarray) -> dict[str, np.ndarray]:
+def _of_order(queries: Sequence[str], documents: Sequence[str], pairs: np.ndarray) -> dict[str, np.ndarray]:
     """Return features of the order of words: the whole query, its last word, its numbers."""
     asked, texts = [stems(text) for text in queries], [stems(text) for text in documents]
     phrases, joined = [" ".join(text) for text in asked], [" ".join(text) for text in texts]
