@@ -71,19 +71,12 @@ class TorchLoss(nn.Module):
         shape = tuple(scores.shape)
         matrix = "for a matrix of lists pass mask=, which is True for documents"
         require(scores.ndim == 1, f"scores must be one-dimensional, got shape {shape}; {matrix}")
-
-        def rows(values: Any) -> Any:
-            """Return ``values`` of the documents, or one for each list that has documents."""
-            if mask is not None and values is not None:
-                values = torch.as_tensor(values)
-                values = values[(mask if values.ndim > 1 else mask.any(1)).to(values.device)]
-            return values.detach().cpu().double().numpy() if isinstance(values, Tensor) else values
-
         if scores.numel() == 0:
             return scores.sum()
         several = isinstance(labels, Mapping)
-        y = {goal: rows(values) for goal, values in labels.items()} if several else rows(labels)
-        queries = read_queries(self.objective, y, group, qid=qid, weight=rows(weight), propensity=rows(propensity))
+        y = {goal: _rows(values, mask) for goal, values in labels.items()} if several else _rows(labels, mask)
+        by_row = {"weight": _rows(weight, mask), "propensity": _rows(propensity, mask)}
+        queries = read_queries(self.objective, y, group, qid=qid, **by_row)
         s = scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
         self.step += self.training and torch.is_grad_enabled()
@@ -91,7 +84,7 @@ class TorchLoss(nn.Module):
             warn(f"all {len(queries)} lists have one document, so all gradients are 0; give several documents a list")
         has_loss = self._has_loss and propensity is None and not _varies(queries)
         self.value_is = "loss" if has_loss else f"-{self.metric}"
-        values, weights = self._values(queries, s), queries.weight_by_query
+        values, weights = self._values(queries, s, has_loss), queries.weight_by_query
         value = (values if weights is None else values * weights).sum()
         total = 1.0
         if self.reduction == "mean":
@@ -99,13 +92,21 @@ class TorchLoss(nn.Module):
         loss: Tensor = _WithGradient.apply(scores, *(torch.as_tensor(x / total).to(scores) for x in (grad, value)))
         return loss
 
-    def _values(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
-        """Return the value of each query, as ``value_is`` describes it."""
-        if self.value_is != "loss":
+    def _values(self, queries: Queries, scores: np.ndarray, has_loss: bool) -> np.ndarray:
+        """Return the loss of each query, or minus its metric."""
+        if not has_loss:
             return -np.nan_to_num(self.metric.values(queries.for_goal(self.metric.goal), scores))
         lists = (np.split(x, queries.ptr[1:-1]) for x in (scores, queries.labels))
         losses = [self.objective.reference_loss(*each) for each in zip(*lists, strict=True)]
         return np.real(np.array(losses)).astype(np.float64)
+
+
+def _rows(values: Any, mask: Tensor | None) -> Any:
+    """Return the values of the documents, or one for each list that has documents, as an array."""
+    if mask is not None and values is not None:
+        values = torch.as_tensor(values)
+        values = values[(mask if values.ndim > 1 else mask.any(1)).to(values.device)]
+    return values.detach().cpu().double().numpy() if isinstance(values, Tensor) else values
 
 
 def _varies(queries: Queries) -> bool:
