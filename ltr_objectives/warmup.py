@@ -23,9 +23,9 @@ from ltr_objectives.registry import metric_names, objective_names
 
 __all__ = ["warm_up"]
 
-FURTHER = (  # sums of metrics, two layers of pairs, noise
+FURTHER = (  # sums of metrics, two layers of pairs, noise, sums of objectives
     "lambdamart:gap", "hinge:gap", "yetiloss:gap", "yetiloss:map", "stochasticrank:gap", "ranknet:weights=all",
-    "neuralndcg:noise=gumbel",
+    "neuralndcg:noise=gumbel", "ranknet + listnet",
 )  # fmt: skip
 MOST_PROCESSES = 4
 
