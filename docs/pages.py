@@ -6,29 +6,18 @@ so that the site needs no other server.
 """
 
 import ast
-import importlib
-import inspect
 import json
 import os
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from typer.main import get_command
+from reference import NATIVE, reference
+from surface import public_names, registered, surface
 
 import ltr_objectives
-from ltr_objectives import Metric, Objective, adapters
-from ltr_objectives.adapters._auto import Candidate
-from ltr_objectives.adapters._ranker import Fitted, Ranker
-from ltr_objectives.adapters._tradeoff import Tradeoff
-from ltr_objectives.extensible import Extensible
-from ltr_objectives.statistics import Comparison
-from ltr_objectives.workbench.cli.app import app
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -38,16 +27,6 @@ SCRIPTS = {
     "mathjax/LICENSE": "javascripts/mathjax-license.txt",
     "iframe-worker/shim/index.js": "javascripts/iframe-worker.js",  # search where pages are opened as files
     "iframe-worker/LICENSE": "javascripts/iframe-worker-license.txt",
-}
-PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
-MODULES = ("ltr_objectives.datasets", "ltr_objectives.warmup")
-FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base classes
-    "ltr_objectives.checks": [
-        f"check_{each}" for each in ("choice", "fraction", "integer", "not_negative", "positive")
-    ],
-    "ltr_objectives.kernels.swaps": ("LINEAR", "CASCADE", "AVERAGE"),
-    "ltr_objectives.objectives.base": ("Facts",),
-    "ltr_objectives.objectives.call": ("Call",),
 }
 SOURCES = {  # folders of the repository, and the page of the site that has their contents
     "../ltr_objectives": "api/index.md",
@@ -77,56 +56,6 @@ SURFACE = "<!-- every public name -->"
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
-WRAP = textwrap.TextWrapper(100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False).wrap
-MATH, ROLE = re.compile(r":math:`([^`]+)`"), re.compile(r":\w+:`(?:[\w.]+\.)?(\w+)`")  # of docstrings
-NATIVE = {  # what a library calls its own objective of this kind
-    "lambdamart": {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"},
-    "queryrmse": {"catboost": "QueryRMSE"},
-    "ranknet": {"xgboost": "rank:pairwise"},
-    "rmse": {"lightgbm": "regression", "catboost": "RMSE"},
-    "stochasticrank": {"catboost": "StochasticRank"},
-    "xendcg": {"lightgbm": "rank_xendcg"},
-    "yetiloss": {"catboost": "YetiRank:mode="},
-    "yetirank": {"catboost": "YetiRank"},
-}
-TASKS = {  # names of the reference, by what they are used for
-    "Train": (
-        *("LGBMRanker", "XGBRanker", "CatBoostRanker", "objective_for", "bagged", "refit"),
-        *("tradeoff", "TradeoffDisplay", "position_offsets", "PropensityDisplay"),
-    ),
-    "Train by the library's own function": (
-        *(f"{library}_{kind}" for library in ("lightgbm", "xgboost", "catboost") for kind in ("objective", "metric")),
-        *("bounded", "dask_group", "dask_evaluate", "torch_loss", "cross_encoder_loss"),
-    ),
-    "Evaluate and compare": (
-        *(
-            "evaluate",
-            "compare_scores",
-            "ComparisonDisplay",
-            "evaluate_items",
-            "evaluate_exposure",
-            "to_run",
-            "to_qrels",
-        ),
-        *("report", "Report"),
-    ),
-    "Read data": (
-        *("from_table", "load_letor", "load_example", "make_ranking", "make_ranking_fold"),
-        *("RankingData", "RankingFold", "Queries", "Preferences"),
-    ),
-    "Combine and change objectives": ("Mixture", "Subsample", "UnitHessian", "Langevin", "FairExposure"),
-    "Choose by name, write your own": (
-        *("get_metric", "get_objective", "metric_names", "objective_names"),
-        *("Metric", "Objective", "check_metric", "check_objective"),
-    ),
-}
-RETURNED = {
-    "compare_scores": Comparison,
-    "LGBMRanker": Candidate,
-    "tradeoff": Tradeoff,
-}  # records that have a page with their function
-BASE_CLASSES = ("Objective", "Metric", "Queries")
-SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
 
 
 def write() -> None:
@@ -242,229 +171,6 @@ def scripts() -> Path:
         if done.returncode:
             raise RuntimeError(f"npm ended with {done.returncode}; run `npm ci` in {place} to see why")
     return place / "node_modules"
-
-
-def public_names() -> dict[str, Any]:
-    """Return every public object by the name that users import it by."""
-    found = {f"{package.__name__}.{name}": getattr(package, name)
-             for package in (ltr_objectives, adapters) for name in package.__all__}  # fmt: skip
-    for module in map(importlib.import_module, MODULES):
-        found |= {f"{module.__name__}.{n}": getattr(module, n) for n in module.__all__ if not n.isupper()}
-    return found
-
-
-def render(public: str, thing: Any) -> str:
-    """Return a block of mkdocstrings, with the anchor of the public name, and of what the function returns."""
-    if not inspect.getdoc(thing):
-        raise ValueError(f"{public} has no docstring")
-    options = f"{{heading_level: 1, members: {members(thing) or 'null'}, inherited_members: {inherited(thing)}}}"
-    block = f"[](){{#{public}}}\n\n::: {thing.__module__}.{thing.__qualname__}\n    options: {options}\n"
-    returned = RETURNED.get(thing.__name__)
-    return block + (f"\n::: {returned.__module__}.{returned.__name__}\n" if returned else "")
-
-
-def inherited(thing: Any) -> str:
-    """List the methods of the base class of estimators, which a page shows beside those of the class itself."""
-    if thing in (ltr_objectives.Metric, ltr_objectives.Objective):
-        return str([name for name in public_members(thing) if name not in vars(thing)])
-    return str(SHARED) if inspect.isclass(thing) and issubclass(thing, Ranker) else "false"
-
-
-def members(thing: Any) -> list[str] | None:
-    """List the members to show: all of a base class, those that the docstring of our class names, or the new ones."""
-    if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
-        return None
-    if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
-        return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
-    if issubclass(thing, Ranker):
-        return SHARED
-    routines = {
-        name for name, v in vars(thing).items() if (inspect.isroutine(v) or isinstance(v, classmethod)) and v.__doc__
-    }
-    return sorted(name for name in routines if not name.startswith("_"))
-
-
-def public_members(thing: type) -> list[str]:
-    """Return the public attributes, properties and methods of a base class that have a text or a type."""
-    bases = [base for base in thing.__mro__ if base.__module__.startswith("ltr_objectives.")]
-    found = [item for base in bases for item in vars(base).items()]
-    routines = [n for n, v in found if isinstance(v, property) or getattr(v, "__name__", "") == n]
-    annotated = [name for base in bases if base is not Extensible for name in inspect.get_annotations(base)]
-    names = dict.fromkeys((*annotated, *routines))
-    return [name for name in names if not name.startswith("_") and name not in inspect.signature(thing).parameters]
-
-
-def surface() -> str:
-    """Return every public name with its parameters, by module, and every command with its options."""
-    modules = {name: importlib.import_module(name).__all__ for name in (*PACKAGES, *MODULES)} | FOR_CLASSES
-    found = {f"`{name}`": signatures(importlib.import_module(name), names) for name, names in modules.items()}
-    of_fit = [name for name in Fitted._fields if hasattr(Ranker, name)]
-    found["All estimators"] = [*(signed(name, inspect.getattr_static(Ranker, name)) for name in SHARED), *of_fit]
-    blocks = ["\n".join((f"### {title}\n", "```python", *lines, "```\n")) for title, lines in found.items()]
-    return "\n".join([*blocks, "\n".join(("### Commands\n", "```text", *commands(), "```\n"))])
-
-
-def signatures(module: ModuleType, names: Iterable[str]) -> list[str]:
-    """Yield an entry for each name of a module, and one for each public member of a class."""
-    lines = []
-    for name, thing in ((name, getattr(module, name)) for name in names):
-        lines.append(signed(name, thing))
-        if inspect.isclass(thing):
-            lines += [signed(f"{name}.{each}", inspect.getattr_static(thing, each, None)) for each in promised(thing)]
-    return lines
-
-
-def promised(thing: type) -> list[str]:
-    """Return the public members of a class: those that its reference shows, without what estimators inherit."""
-    known = [] if issubclass(thing, Ranker) else members(thing)
-    return public_members(thing) if known is None else known
-
-
-def signed(name: str, thing: Any) -> str:
-    """Return a name with its parameters and their defaults, or with its value."""
-    function = getattr(thing, "__func__", thing)
-    if isinstance(function, property) or not callable(function):
-        return name if isinstance(function, property) or "." in name else f"{name} = {function!r}"
-    if inspect.isclass(thing) and (thing is ltr_objectives.Objective or issubclass(thing, Exception)):
-        return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(Extensible)")
-    given = inspect.signature(function).parameters.values()
-    bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls")]
-    written = re.sub(r"<[a-z -]+ '?([\w.]+)'?[^>]*>", r"\1", str(inspect.Signature(bare)))  # names of functions
-    return "\n".join(WRAP(name + written))
-
-
-def commands() -> list[str]:
-    """Return each command with its arguments and options."""
-    lines = []
-    for name, command in get_command(app).commands.items():
-        options = " ".join("/".join((*p.opts, *p.secondary_opts)) for p in command.params)
-        lines += WRAP(f"ltr-objectives {name} {options}")
-    return lines
-
-
-def registered(kind: str) -> dict[str, Any]:
-    """Return every registered objective or metric by its public name, by name."""
-    table = Objective.named if kind == "objectives" else Metric.named
-    named = {f"ltr_objectives.{each.__name__}": each for each in table.values()}
-    return {name: named[name] for name in sorted(named) if hasattr(ltr_objectives, named[name].__name__)}
-
-
-def referred(public: str, thing: Any) -> str:
-    """Return the name as a link to its reference."""
-    return f"[`{thing.__name__}`][{public}]"
-
-
-def objectives_table() -> str:
-    """Return a line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
-    lines = ["| objective | optimises | random | Hessian | native counterpart |", "|---" * 5 + "|"]
-    for public, thing in registered("objectives").items():
-        plain = thing()
-        subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
-        native = [f"{library} `{name}`" for library, name in NATIVE.get(thing.name, {}).items()]
-        lines.append(
-            f'| {referred(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.facts.random else "no"} '
-            f"| {plain.facts.hessian_kind} | {'<br>'.join(native) or '-'} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def what_it_is(thing: Any) -> str:
-    """Return the head of the module's text, without the name in front of it."""
-    head = (inspect.getdoc(inspect.getmodule(thing)) or "").partition("\n")[0].rstrip(".")
-    what = head.rpartition(": ")[2]
-    return what if what[1:2].isupper() else what[:1].lower() + what[1:]
-
-
-def conventions_table() -> str:
-    """Tabulate the options that each metric changes for the convention of each library."""
-    lines = ["| metric | convention | sets |", "|---|---|---|"]
-    for public, thing in registered("metrics").items():
-        for library, settings in thing.conventions.items():
-            shown = ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
-            lines.append(f"| {referred(public, thing)} | {library} | {shown} |")
-    return "\n".join(lines) + "\n"
-
-
-def kernels() -> list[str]:
-    """Return the modules with a derivation at the head: kernels, and objectives that are more than a name."""
-    package = ROOT / "ltr_objectives"
-    shared = [f"ltr_objectives.kernels.{path.stem}" for path in sorted((package / "kernels").glob("[!_]*.py"))]
-    own = sorted({each.__module__ for each in Objective.named.values()})
-    derived = [name for name in own if "\n" in (importlib.import_module(name).__doc__ or "").strip()]
-    return [*shared, *derived]
-
-
-def by_task() -> dict[str, dict[str, Any]]:
-    """Sort the public names that are no registered objective or metric by what they are used for."""
-    rest = {n: each for n, each in public_names().items() if n not in registered("objectives") | registered("metrics")}
-    tasks = {task: {n: rest.pop(n) for name in names for n in [*rest] if n.endswith(f".{name}")}
-             for task, names in TASKS.items()}  # fmt: skip
-    return tasks | {"Errors and settings": rest}
-
-
-def listed(names: dict[str, Any]) -> str:
-    """Return a line for each name: a link to its page, and the first line of its docstring."""
-    lines = []
-    for public, each in names.items():
-        head = (inspect.getdoc(each) or "").partition("\n")[0]
-        head = ROLE.sub(r"`\1`", MATH.sub(r"$\1$", head))
-        lines.append(f"| {referred(public, each)} | {head} |")
-    return "\n".join(("| name | what it is |\n|---|---|", *lines)) + "\n"
-
-
-def reference() -> Iterator[tuple[str, str]]:
-    """Name and Markdown of each page of the reference, with the docstrings for mkdocstrings to insert."""
-    for public, thing in public_names().items():
-        yield f"api/{thing.__name__}.md", render(public, thing)
-    tasks = "\n".join(f"## {task}\n\n{listed(names)}" for task, names in by_task().items())
-    yield (
-        "api/index.md",
-        f"""# Functions and classes
-
-`import ltr_objectives` loads neither numba nor a library. From `ltr_objectives.adapters`, if a library is missing, the
-error names what to install.
-
-{tasks}""",
-    )
-    yield (
-        "api/metrics.md",
-        f"""# Metrics
-
-`evaluate` takes each of them by name, such as `"ndcg@10"`, or as an object. `Metric` has what is common to all.
-
-{listed(registered("metrics"))}
-## Conventions
-
-The options that [`convention=`](../metrics.md#conventions) sets; others keep their defaults.
-
-{conventions_table()}""",
-    )
-    yield (
-        "objectives/index.md",
-        rf"""# Objectives
-
-Every objective gives each row a gradient $g_i$ and a Hessian $h_i$, from which [the library fits trees](../hessian.md).
-
-Notation: a query has $n$ documents with scores $s$ and labels $y$. $d$ and $e$ are ranks, counted from 1 in the order
-of descending score. $G$ is the gain of a label and $D(d) = \log_2(1 + d)$ the discount. $hi$ and $lo$ are the documents
-of a pair with the larger and the smaller label.
-
-{objectives_table()}""",
-    )
-    derivations = "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in kernels())
-    yield (
-        "objectives/kernels.md",
-        f"""---
-search: {{exclude: true}}
----
-
-# Kernels
-
-How the formulas of the [objectives](index.md) and [metrics](../api/metrics.md) are computed. Functions of these modules
-are not public.
-
-{derivations}""",
-    )
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def test_the_site():
     }
     assert not missing, f"name these pages in mkdocs.yml, below nav: {missing}"
     reference = set().union(*(page.ids for name, page in site.items() if name.startswith(("api/", "objectives/"))))
-    for public, thing in load(DOCS / "pages.py").public_names().items():
+    for public, thing in load(DOCS / "surface.py").public_names().items():
         assert {public, f"{thing.__module__}.{thing.__qualname__}"} <= reference
     for name, page in site.items():
         for link in page.links if name != "404.html" else ():  # its links are absolute

@@ -75,7 +75,7 @@ def test_public_names_and_their_parameters_are_those_of_the_list():
     if not (ROOT / "docs").exists():
         pytest.skip("the tests run beside an unpacked wheel")
     known = (ROOT / "tests" / "public.txt").read_text(encoding="utf-8").rstrip("\n").splitlines()
-    found = load(ROOT / "docs" / "pages.py").surface().rstrip("\n").splitlines()
+    found = load(ROOT / "docs" / "surface.py").surface().rstrip("\n").splitlines()
     assert found == known, "if this is meant: python docs/pages.py --names > tests/public.txt"
 
 
