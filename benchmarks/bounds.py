@@ -166,7 +166,7 @@ def trainings(library: str, goals: Goals) -> Iterator[Row]:
             yield line(kind, weight, model, process_time() - start)
 
 
-def front(cell: pd.DataFrame, kind: str, at: float) -> float:
+def front_at(cell: pd.DataFrame, kind: str, at: float) -> float:
     """Return the second metric of the trainings of a kind and of the first goal alone, at a value of the first.
 
     Between the trainings on both sides it is interpolated; beyond the last it is that of the last.
@@ -180,12 +180,12 @@ def verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for (data, library), cell in rows.groupby(["data", "library"], sort=False):
         for each in cell[cell.kind == "bound"].itertuples():
-            on_front = front(cell, "weight", each.test_first)
+            on_front = front_at(cell, "weight", each.test_first)
             found = {"data": data, "library": library, "loss": each.setting, "vali_first": each.vali_first,
                      "test_first": each.test_first, "test_second": each.test_second, "front": on_front,
                      "kept_vali": each.vali_kept >= 0, "kept_test": each.test_kept >= -2 * each.test_kept_se,
                      "on_front": each.test_second >= on_front - each.test_second_se,
-                     "label": front(cell, "label", each.test_first) if (cell.kind == "label").any() else np.nan,
+                     "label": front_at(cell, "label", each.test_first) if (cell.kind == "label").any() else np.nan,
                      "seconds": each.seconds, "seconds_front": cell[cell.kind == "weight"].seconds.sum()}  # fmt: skip
             lines.append(found)
     return pd.DataFrame(lines)

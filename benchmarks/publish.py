@@ -300,7 +300,7 @@ def block(name: str, results: Path) -> str:
     folder, _, part = name.partition("/")
     if part == "short" and (results / folder / f"{folder}.csv").exists():
         document = json.loads((results / folder / "study.json").read_text())
-        body = pipe_table(equivalence(pd.read_csv(results / folder / f"{folder}.csv")))
+        body = pipe_table(equivalence_table(pd.read_csv(results / folder / f"{folder}.csv")))
     elif (results / folder).is_dir():
         document = json.loads((results / folder / "study.json").read_text())
         paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
@@ -315,7 +315,7 @@ def block(name: str, results: Path) -> str:
     return f"\n{body}\n\n`{document['command']}`{after}; {versions}.\n\n"
 
 
-def equivalence(table: pd.DataFrame) -> Lines:
+def equivalence_table(table: pd.DataFrame) -> Lines:
     """Tabulate the differences of metrics in each library, in thousandths, and the smallest margin that is passed."""
     lines = [["metric", *(TITLES[library] for library in table["library"].unique())]]
     for metric, of in table.groupby("metric", sort=False):

@@ -61,7 +61,7 @@ def cli() -> None:
 
 
 def parquet() -> None:
-    """Read a Parquet file."""
+    """Check that pandas and pyarrow are installed."""
     import pandas  # noqa: F401 - the extra brings it
     import pyarrow.parquet  # noqa: F401 - the extra brings it
 

@@ -1,1 +1,1 @@
-"""The workbench reads files, trains candidates, compares and prints. Of the library `datasets` alone imports it."""
+"""The workbench reads files, trains candidates, compares and prints. `datasets` and `__main__` alone import it."""

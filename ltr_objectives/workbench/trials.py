@@ -196,5 +196,5 @@ def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[Ranki
     queries = len(train.group)
     require(queries >= 2, "the data has no validation part, and a single train query cannot be split")
     order = np.random.default_rng(seed).permutation(queries)
-    cut = max(1, round(share * queries))
-    return train.select(np.sort(order[cut:])), train.select(np.sort(order[:cut]))
+    n_vali = max(1, round(share * queries))
+    return train.select(np.sort(order[n_vali:])), train.select(np.sort(order[:n_vali]))
