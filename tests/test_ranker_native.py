@@ -27,7 +27,7 @@ OWN = {"xgboost": xgb.XGBRanker, "lightgbm": lgb.LGBMRanker, "catboost": catboos
 @pytest.fixture(scope="module")
 def fitted():
     """Return the three, trained with early stopping."""
-    stop = {**EVAL, "early_stopping_rounds": 4}
+    stop = {**EVAL, "early_stopping_rounds": 10}
     return {library: fit(library, given=stop, eval_metric="map", n_estimators=30) for library in LIBRARIES}
 
 
