@@ -1,5 +1,6 @@
 """The base of objectives and metrics: parameters as frozen fields, their checks, and a name in text."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -13,6 +14,7 @@ import numpy as np
 
 from ltr_objectives.checks import Check
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+from ltr_objectives.language import WORD
 
 T = TypeVar("T")
 
@@ -70,6 +72,8 @@ class Extensible:
             if isfunction(method := vars(cls).get(name)):
                 setattr(cls, name, _takes_lists(method))
         if text:
+            good = re.fullmatch(WORD, text)
+            require(good, f"text={text!r} cannot be read in sums or before @; choose small letters a to z only")
             ours = cls.__module__.startswith("ltr_objectives.")  # which the first look imports
             named = getattr_static(cls, "named").classes if ours else cls.named
             known = named.get(text, cls)

@@ -19,12 +19,13 @@ from ltr_objectives.checks import is_number
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.goals import split_goal
 
+WORD = "[a-z]+"  # the name of a class; capital letters in a text are read as small ones
 # A number takes the sign of an exponent with it, but never the + between two parts.
 NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 # A + joins parts if a name follows, with or without a weight: not the + of an exponent (1e+3), nor those of
 # weights=ndcg2++, which no name follows. What may follow the name differs.
 PLUS, METRIC_PLUS = (
-    re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[{follows}+\[]|$))", re.IGNORECASE)
+    re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?{WORD}\s*(?:[{follows}+\[]|$))", re.IGNORECASE)
     for follows in (":", "@(")
 )
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
@@ -33,7 +34,7 @@ METRIC_FORM = "such as 'ndcg@10', 'map(threshold=2,empty=skip)' or 'ndcg@10 + 0.
 OBJECTIVE_FORM = (
     "such as 'yetiloss:map', 'lambdamart:ndcg;sigma=2' or 'listnet + 0.3*hinge' (weights in front, at least 0)"
 )
-METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
+METRIC = re.compile(rf"({WORD})\s*(?:\((.*)\))?(?:@([0-9]{{1,9}}))?", re.DOTALL)
 
 
 def split_sum(text: str, plus: re.Pattern[str] = PLUS) -> list[tuple[Any, str, str | None]]:

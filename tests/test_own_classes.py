@@ -1,5 +1,6 @@
 """Metrics and objectives of the user: what is wrong in a class is found and named."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,6 +93,14 @@ def test_a_name_in_text_is_given_once_and_only_to_a_class_that_is_not_refused():
         with pytest.raises(LTRError, match=r"would be ignored|text='ndcg' is the name of NDCG"):
             type("Other", (NDCG,), wrong, text="ndcg")
         assert type(get_metric("ndcg@3")) is NDCG
+
+
+@pytest.mark.parametrize("text", ["dcg2", "Mine", "my_dcg", "mine ", "mine\n"])
+def test_a_name_that_texts_cannot_read_is_refused(text):
+    for base in (NDCG, ListNet):
+        with pytest.raises(LTRError, match=rf"text={re.escape(repr(text))} cannot be read"):
+            type("Mine", (base,), {}, text=text)
+        assert text not in base.named
 
 
 def returns(name, value):
