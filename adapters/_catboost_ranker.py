@@ -118,7 +118,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         snapshot_file: str | None = None, snapshot_interval: int | None = None, log_cout: Any = None,
         log_cerr: Any = None,
     ) -> Self:  # fmt: skip
-        return self._fit(locals())
+        return self._fit_with(locals())
 
     def __getstate__(self) -> dict[str, Any]:
         attributes = {name: value for name, value in vars(self).items() if name not in OF_STATE}

@@ -110,7 +110,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     ) -> Self:  # fmt: skip
         arguments = locals()
         arguments["eval_X"] = _pairs(eval_X, arguments.pop("eval_y"))
-        return self._fit(arguments)
+        return self._fit_with(arguments)
 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True

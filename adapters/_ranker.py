@@ -209,7 +209,7 @@ class Ranker:
         """
         raise NotImplementedError
 
-    def _fit(self, arguments: Mapping[str, Any]) -> Self:
+    def _fit_with(self, arguments: Mapping[str, Any]) -> Self:
         """Train with the arguments of the class's own ``fit`` by name, of which the library may have other names."""
         rest = {name: value for name, value in arguments.items() if name != "self"}
 

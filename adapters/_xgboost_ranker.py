@@ -101,7 +101,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         eval_labels: Sequence[Goals | None] | None = None, early_stopping_rounds: int | None = None,
         feature_weights: Array = None, callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
     ) -> Self:  # fmt: skip
-        return self._fit(locals())
+        return self._fit_with(locals())
 
     def get_xgb_params(self) -> dict[str, Any]:
         """Return the parameters that XGBoost knows: without objective and metrics, which may be ours."""

@@ -137,7 +137,7 @@ def test_xgboost_s_linear_model_trains_without_early_stopping():
 @pytest.mark.parametrize("save_best", [False, True])
 def test_early_stopping_by_xgboost_s_callback_counts(fitted, save_best):
     expected = fitted["xgboost"]
-    stop = xgb.callback.EarlyStopping(rounds=4, metric_name="map", maximize=True, save_best=save_best)
+    stop = xgb.callback.EarlyStopping(rounds=10, metric_name="map", maximize=True, save_best=save_best)
     again = fit("xgboost", given=EVAL, eval_metric="map", n_estimators=30, callbacks=[stop])
     assert again.best_iteration_ == expected.best_iteration_ < 26
     assert np.array_equal(again.predict(VALI.X), expected.predict(VALI.X))
