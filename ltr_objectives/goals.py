@@ -36,7 +36,7 @@ def check_read(given: Iterable[str], read: Iterable[str], reader: str) -> None:
     known = tuple(dict.fromkeys(read))
     unused = next((goal for goal in given if goal not in known), None)
     have = f"it reads {', '.join(map(repr, known))}" if known else "it reads no goal"
-    near = did_you_mean(unused, known)
     in_brackets = f"'yetiloss:ndcg@10+0.3*yetiloss:dcg(gain_type=linear)[{unused}]'"
-    remedy = f"{near} Write one name in both places" if near else f"; leave it out, or name it as in {in_brackets}"
+    near = did_you_mean(unused, known)
+    remedy = "; write one name in both places" if near else f"; leave it out, or name it as in {in_brackets}"
     require(unused is None, f"labels has {unused!r}, which {reader} does not read ({have}){remedy}")
