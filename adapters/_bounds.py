@@ -90,6 +90,6 @@ def warn_if_missed(kept: Kept, at: int) -> None:
     texts = [f"{name} is {value:.6g} of {bound:g}" for (name, value), bound in found if value < bound]
     if texts:
         warn(
-            f"no round keeps all bounds on the last eval set; in the nearest {', '.join(texts)}. Lower the bounds, or "
-            "train more rounds"
+            f"no round keeps all bounds on the last eval set; in the nearest {', '.join(texts)}. Lower the bounds, "
+            "which are values of the metric, not shares, or train more rounds"
         )
