@@ -76,6 +76,7 @@ class Fitted(NamedTuple):
     layout: list[Any] | None = None  # as in `layout_of`
     chained: bool = True  # each tree was trained at the scores of those before it
     scored_by: str = DEFAULT  # without eval_metric
+    metric_of_fit: str = ""  # our metric that was the first eval_metric of `fit`
 
 
 def of_fit(name: str) -> Any:
@@ -103,6 +104,7 @@ class Ranker:
     _estimator_type = "ranker"
 
     _Booster: Any  # the library's model
+    _fitted: Fitted
 
     objective_: AnyObjective = of_fit("objective_")
     evals_result_: Records = of_fit("evals_result_")
@@ -268,6 +270,9 @@ class Ranker:
         for i, part in enumerate(trained.run.evals):
             warn_of_unknown(part.X, self.library.categories(trained.model, part.X), f"eval_set[{i}]")
         self._keep(trained, report, train.X, rounds)
+        first = next((each for each in run.metrics if each is not run.chooser), None)
+        if params.get("eval_metric") is not None and isinstance(first, Metric):
+            self._fitted = self._fitted._replace(metric_of_fit=str(first))
         return self
 
     def _keep(self, trained: Trained, report: list[Candidate] | None, X: Any, rounds: int) -> None:
@@ -335,7 +340,7 @@ class Ranker:
 
         Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare; or
         Spearman's correlation if labels of ``fit`` were below 0 or above 31. If the first is the library's own, it is
-        that too, with a warning. ``labels`` are those of the metric's goal.
+        that too, with a warning, as after another ``eval_metric`` in ``fit``. ``labels`` are those of its goal.
 
         ``score(pool)`` of a ``catboost.Pool`` has no ``y``, and adds the pool's baseline to the scores. With ``X`` and
         ``y`` there are no initial scores.
@@ -351,6 +356,11 @@ class Ranker:
                 "ours, such as 'map', name it first"
             )
             metric = get_metric(usual, convention)
+        elif "eval_metric" not in given and self._fitted.metric_of_fit not in ("", str(metric)):
+            warn(
+                f"score is the mean {metric}, not {self._fitted.metric_of_fit}, the eval_metric= of fit; to score by "
+                "that, give it as eval_metric= of the constructor"
+            )
         part = read_part(X, y, group=group, qid=qid, weight=sample_weight, labels=labels)
         warn_if_all_relevant([metric], part.queries, "y", n_threads)
         return metric.mean(part.queries, self.predict(X), n_threads=n_threads)

@@ -27,6 +27,22 @@ def test_the_metric_under_lightgbm_s_names():
         assert fitted.score(**QUERIES) == evaluate("map", fitted.predict(TRAIN.X), TRAIN.y, qid=TRAIN.qid)
 
 
+def test_score_warns_of_another_metric_in_fit():
+    """The fit of LightGBM alone has the argument."""
+
+    def score(metric, **params):
+        return fit("lightgbm", None, {**EVAL, "eval_metric": metric}, **params).score(**QUERIES)
+
+    with pytest.warns(LTRWarning, match=r"the mean ndcg@10, not map\(threshold=2.5\), .* eval_metric= of the constr"):
+        score(["map(threshold=2.5)", "ndcg@10"])
+    for metric, params in (
+        ("ndcg@10", {}),
+        ("map", {"eval_metric": "mrr"}),
+        ("average_precision", {}),
+    ):  # warnings are errors
+        score(metric, **params)
+
+
 @everywhere
 @pytest.mark.parametrize("labels", [lambda y: y - 1.5, lambda y: 500.0 * y])
 def test_labels_that_are_no_grades_have_a_metric(library, labels):
