@@ -15,7 +15,7 @@ from ltr_objectives.language import METRIC_FORM, OBJECTIVE_FORM
 from ltr_objectives.libraries import LIBRARIES, Library
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.metrics.text import get_metric, get_metrics, our_metric_name
+from ltr_objectives.metrics.text import get_metric, get_metrics, meant_metric, our_metric_name
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.queries import Queries
@@ -111,8 +111,7 @@ def _is_native(metric: Any, library: Library) -> bool:
 def unknown_metric(metric: str, library: Library) -> str:
     """Return the message for a metric that neither we nor the library have."""
     theirs = dir(library.load().metrics) if library.capitals else ("rmse", "mae", "auc", "logloss")
-    name, options = re.findall(r"\A(\w*)((?:\(.*\))?(?:@\d+)?(?:\[\w+\])?)", metric)[0]
-    meant = did_you_mean(name, [*metric_names(), *theirs], options)
+    name, meant = re.findall(r"\A\w*", metric)[0], meant_metric(metric, [*metric_names(), *theirs])
     if metric.lower() == "none":
         meant = "; leave it out to evaluate what the objective optimises"
     elif "@" in metric and our_metric_name(name):

@@ -1,15 +1,34 @@
 """Metrics from text."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ltr_objectives.checks import check_weights
-from ltr_objectives.errors import LTRError, described, require, shown
-from ltr_objectives.extensible import find_class
+from ltr_objectives.errors import LTRError, described, did_you_mean, require, shown
 from ltr_objectives.language import METRIC_FORM, METRIC_PLUS, read_values, split_list, split_metric, split_sum
 from ltr_objectives.metrics.base import LEARNED, Metric
 from ltr_objectives.metrics.only_evaluated import of_function
 from ltr_objectives.metrics.sums import WeightedSum
+
+OTHER_NAMES = {  # of metrics, which are not near ours
+    "p": "precision", "prec": "precision", "ap": "map", "average_precision": "map", "rr": "mrr",
+    "mean_reciprocal_rank": "mrr",
+}  # fmt: skip
+
+
+def meant_metric(written: str, known: Collection[str]) -> str:
+    """Return the end of a message: the metric of ``known`` that was meant, with its options and cutoff, if one is near.
+
+    >>> meant_metric("p@5", ["precision", "rprec"]), meant_metric("NDCG_at_10", ["ndcg"])
+    ("; did you mean 'precision@5'?", "; did you mean 'ndcg@10'?")
+    """
+    text = re.sub(r"_at_(?=\d)", "@", written.strip())
+    name, end = re.findall(r"\A(\w*)((?:\(.*\))?(?:@\d+)?(?:\[\w+\])?)", text)[0]
+    ours = OTHER_NAMES.get(name.lower(), name.lower())
+    if ours not in known:
+        return did_you_mean(name, known, end)
+    return "" if written.strip().lower().startswith(ours + end.lower()) else f"; did you mean {ours + end!r}?"
 
 
 def our_metric_name(written: str) -> str | None:
@@ -83,13 +102,15 @@ def _read(metric: str | Metric | None) -> Metric:
 
 def _read_one(text: str, goal: str | None) -> Metric:
     """Return the metric of a text without weight and goal."""
-    split = split_metric(text.strip())
+    split, there = split_metric(text.strip()), ", ".join(sorted(Metric.named))
     if split is None:
         form = f"name, name@k or name(parameter=value)@k, {METRIC_FORM}; several metrics are a list"
-        there = ", ".join(sorted(Metric.named))
-        raise LTRError(f"metric {shown(text)} is not of the form {form}; there are {there}")
+        meant = meant_metric(text.lower(), Metric.named)
+        raise LTRError(f"metric {shown(text)} is not of the form {form}; there are {there}{meant}")
     name, settings, k = split
-    made = find_class(Metric.named, name, "metric")
+    if name not in Metric.named:
+        raise LTRError(f"unknown metric {shown(name)}; there are {there}{meant_metric(text.lower(), Metric.named)}")
+    made = Metric.named[name]
     values = read_values(split_list(settings), text, name, made.options()) | ({} if k is None else {"k": k})
     metric: Metric = made(**values, goal=goal)
     return metric
