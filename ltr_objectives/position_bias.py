@@ -199,13 +199,25 @@ def estimate(
     >>> round(found.eta, 1), found.propensities[:2].round(1)
     (1.0, array([1. , 0.5]))
     """
+    require(queries.labels.min() >= 0, "with position, labels are clicks and must not be negative")
+    place, first = ranks_of(check_positions(position, queries.rows))
+    x, covariance = _fit(queries, place, expected)
+    curve = -np.log1p(np.arange(int(place.max()) + 1))
+    log, errors = _log_propensities(curve, x, covariance)
+    eta, trust = x[:2].tolist()
+    eta_error, trust_error = np.sqrt(covariance.diagonal()[:2]).tolist()
+    left = min(max(r2, 0.0) * max(trust - trust_error, 0.0), 0.6 * max(eta, 0.0))
+    documents, clicks = np.bincount(place), np.bincount(place, queries.labels).astype(np.int64)
+    return PositionOffsets(
+        log - left * curve, log, errors, documents, clicks, eta, eta_error, trust, trust_error, r2, left, first
+    )
+
+
+def _fit(queries: Queries, place: np.ndarray, expected: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the maximum of the likelihood, the parameters ``eta, c, d_0, d_1, ...``, and their covariance."""
     from scipy import sparse  # which the estimators need anyway
 
-    y = queries.labels
-    require(y.min() >= 0, "with position, labels are clicks and must not be negative")
-    place, first = ranks_of(check_positions(position, queries.rows))
-    positions = int(place.max()) + 1
-    bent = min(positions, BENT)
+    y, bent = queries.labels, min(int(place.max()) + 1, BENT)
     clicked = np.add.reduceat(y, queries.ptr[:-1]) > 0
     rows = np.flatnonzero(clicked[queries.query_by_row])
     y, k, n = y[rows], place[rows], int(clicked.sum())
@@ -232,18 +244,14 @@ def estimate(
         x += step * min(1.0, 2.0 / max(np.abs(step).max(), 1e-300))
         if np.abs(step).max() < 1e-8:
             break
-    covariance = np.linalg.inv(hess)
-    curve = -np.log1p(np.arange(positions))
-    to_log = np.zeros((positions, bent + 2))  # from the parameters to the log propensities
+    return x, np.linalg.inv(hess)
+
+
+def _log_propensities(curve: np.ndarray, x: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log propensity of each position, and its standard error; ``curve`` is that of ``eta`` = 1."""
+    bent = len(x) - 2
+    to_log = np.zeros((len(curve), len(x)))  # from the parameters to the log propensities
     to_log[:, 0] = curve
     to_log[np.arange(bent), 2 + np.arange(bent)] = 1.0
     to_log[:, 2] -= 1.0
-    eta, trust = x[:2].tolist()
-    eta_error, trust_error = np.sqrt(covariance.diagonal()[:2]).tolist()
-    left = min(max(r2, 0.0) * max(trust - trust_error, 0.0), 0.6 * max(eta, 0.0))
-    log = to_log @ x
-    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", to_log, covariance, to_log), 0.0))
-    documents, clicks = np.bincount(place), np.bincount(place, queries.labels).astype(np.int64)
-    return PositionOffsets(
-        log - left * curve, log, errors, documents, clicks, eta, eta_error, trust, trust_error, r2, left, first
-    )
+    return to_log @ x, np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", to_log, covariance, to_log), 0.0))
