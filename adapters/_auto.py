@@ -8,7 +8,8 @@ import numpy as np
 from ltr_objectives.adapters._position_offsets import fits_labels
 from ltr_objectives.adapters._run import DOCUMENTS, Run, Trained
 from ltr_objectives.adapters._tables import is_pool
-from ltr_objectives.candidates import check_comparable, hessian_of, natives_for, ours_for, try_each, warn_without_ours
+from ltr_objectives.attempts import try_each, warn_without_ours
+from ltr_objectives.candidates import check_comparable, hessian_of, natives_for, ours_for
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric

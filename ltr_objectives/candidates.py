@@ -1,22 +1,18 @@
 """The objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import TypeVar
-
 import numpy as np
 
-from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.libraries import LIBRARIES, is_native
+from ltr_objectives.errors import require
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.gains import LARGEST_GRADE
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import get_objective
 from ltr_objectives.objectives.typical import typical_size
+from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import Maker, for_parts, learnable, objective_for
+from ltr_objectives.registry import for_parts, learnable, objective_for
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 OTHERS = ("yetiloss:ndcg", "yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
 
 
@@ -31,29 +27,18 @@ def ours_for(metric: Metric, queries: Queries | None = None) -> dict[str, Object
     >>> list(ours_for(get_metric("ndcg@10[liked]")))
     ['yetiloss:ndcg[liked]', 'yetiloss[liked]', 'yetiloss:gap[liked]', 'lambdamart[liked]', 'queryrmse[liked]']
     """
-    if len(metric.parts) > 1 or metric.goal is not None:
-        others = [_always(label, queries) for label in OTHERS]
-        sums = [objective_for(metric, queries), *(for_parts(metric, make) for make in (_itself, *others))]
-        return {str(each): each for each in dict.fromkeys(sums)}
-    metric, first = learnable(metric), objective_for(metric, queries)
-    itself = f"yetiloss:{metric._text(metric._changed())}"  # also the options of a convention
-    named = {str(first): first, itself: Objective.named["yetiloss"](metric=metric)}
-    if first == named[itself]:
-        named = {itself: first}
-    for label in OTHERS:
-        text = _for_amounts(label, queries)
-        objective = get_objective(text)
-        if objective not in named.values():
-            named[text] = objective
-    return named
 
+    def other(label: str) -> Objective:
+        return for_parts(metric, lambda plain, goal: [get_objective(_for_amounts(label, queries, goal))])
 
-def _itself(metric: Metric, goal: str | None) -> list[Objective]:
-    return [Objective.named["yetiloss"](metric=learnable(metric))]
-
-
-def _always(label: str, queries: Queries | None) -> Maker:
-    return lambda metric, goal: [get_objective(_for_amounts(label, queries, goal))]
+    first = objective_for(metric, queries)
+    itself = for_parts(metric, lambda plain, goal: [YetiLoss(learnable(plain))])
+    names = {each: str(each) for each in (first, itself, *map(other, OTHERS))}  # equal ones are one
+    if len(metric.parts) == 1 and metric.goal is None:  # a name has the metric, also if that is the default
+        plain = learnable(metric)
+        names |= {other(label): _for_amounts(label, queries) for label in OTHERS}
+        names |= {first: str(first), itself: f"yetiloss:{plain._text(plain._changed())}"}  # with a convention's options
+    return {name: each for each, name in names.items()}
 
 
 def _for_amounts(label: str, queries: Queries | None, goal: str | None = None) -> str:
@@ -111,32 +96,3 @@ def labels_for(library: str, objective: str, labels: np.ndarray, metric: Metric)
     else:
         return labels, ""
     return (labels, "") if np.array_equal(found, labels) else (found, f"{objective} learns only {note}")
-
-
-def try_each(
-    keys: Iterable[K], attempt: Callable[[K], V], *, required: bool = False
-) -> tuple[dict[K, V], dict[K, str]]:
-    """Call ``attempt`` for each key; return the results, and a reason for each key that cannot be trained.
-
-    Raise if nothing can be trained, and with ``required`` at the first error.
-    """
-    found: dict[K, V] = {}
-    left_out: dict[K, str] = {}
-    for key in keys:
-        try:
-            found[key] = attempt(key)
-        except LTRError as error:
-            if required:
-                raise
-            left_out[key] = " ".join(str(error).split())
-    require(found, f"no objective could be trained: {next(iter(left_out.values()), '')}")
-    return found, left_out
-
-
-def warn_without_ours(found: Collection[str], left_out: Mapping[str, str]) -> None:
-    """Warn if all our objectives were left out, and the libraries' own were found. Both are by name."""
-    native = {name for name in (*left_out, *found) for library in LIBRARIES if is_native(library, name)}
-    ours = {name: why for name, why in left_out.items() if name not in native}
-    if ours and native.issuperset(found):
-        name, why = next(iter(ours.items()))
-        warn(f"none of our objectives could be trained, so only native ones are compared; {name}: {why}")

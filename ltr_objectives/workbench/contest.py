@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ltr_objectives.candidates import try_each, warn_without_ours
+from ltr_objectives.attempts import try_each, warn_without_ours
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import LIBRARIES, named
 from ltr_objectives.metrics.base import Metric
