@@ -43,16 +43,20 @@ class _Signature:
 
 @dataclass(frozen=True)
 class Extensible:
-    """A base of classes that users extend, with a table of those that have a name in text."""
+    """A base of classes that users extend, with a table of those that have a name in text.
 
-    # The parameters that a call named, of this object or of one that it was copied from. The first field: see __new__.
+    An object knows which of its parameters somebody wrote, also if they equal the defaults. ``_given`` are those that
+    its own call names. ``_written`` are these and the written ones of the object that ``dataclasses.replace`` copied;
+    it is the first field, so that ``replace`` passes it after what it changes and before what it merely copies.
+    """
+
     if TYPE_CHECKING:  # no editor offers it
         _written: ClassVar[tuple[str, ...]]
     else:
         _written: tuple[str, ...] = field(default=(), kw_only=True, repr=False, compare=False)
     __signature__ = _Signature()
 
-    _given: ClassVar[tuple[str, ...]]  # those that this call names
+    _given: ClassVar[tuple[str, ...]]
     name: ClassVar[str]
     named: ClassVar[Any]  # a `Named`; each base has its own
     checks: ClassVar[dict[str, Check]] = {}  # of parameters by name, beside those of the bases
@@ -63,27 +67,53 @@ class Extensible:
 
     def __init_subclass__(cls, text: str = "") -> None:
         super().__init_subclass__()
+        cls._refuse_overrides()
+        cls.checks = {name: check for base in cls.__mro__[::-1] for name, check in vars(base).get("checks", {}).items()}
+        cls._accept_lists()
+        if text:
+            cls._register(text)
+
+    @classmethod
+    def _refuse_overrides(cls) -> None:
+        """Raise for a method that a base lists in ``_not_read``."""
         own = vars(cls).keys() - ({"__init__"} if "__dataclass_params__" in vars(cls) else set())  # made with slots
         for base in cls.__mro__[1:]:
             for name, instead in vars(base).get("_not_read", {}).items():
                 require(name not in own, f"{cls.__name__}.{name} would be ignored in places; {instead}")
-        cls.checks = {name: check for base in cls.__mro__[::-1] for name, check in vars(base).get("checks", {}).items()}
+
+    @classmethod
+    def _accept_lists(cls) -> None:
+        """Make ``reference`` and ``reference_loss`` of this class convert lists to arrays."""
         for name in ("reference", "reference_loss"):
             if isfunction(method := vars(cls).get(name)):
                 setattr(cls, name, _takes_lists(method))
-        if text:
-            good = re.fullmatch(WORD, text)
-            require(good, f"text={text!r} cannot be read in sums or before @; choose small letters a to z only")
-            ours = cls.__module__.startswith("ltr_objectives.")  # which the first look imports
-            named = getattr_static(cls, "named").classes if ours else cls.named
-            known = named.get(text, cls)
-            again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
-            require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
-            cls.name, named[text] = text, cls
+
+    @classmethod
+    def _register(cls, text: str) -> None:
+        """Give the class its name in text, which no other class may have."""
+        good = re.fullmatch(WORD, text)
+        require(good, f"text={text!r} cannot be read in sums or before @; choose small letters a to z only")
+        ours = cls.__module__.startswith("ltr_objectives.")  # which the first look imports
+        named = getattr_static(cls, "named").classes if ours else cls.named
+        known = named.get(text, cls)
+        again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+        require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
+        cls.name, named[text] = text, cls
 
     def __new__(cls, *values: object, **named: object) -> Any:
         made: Any = cls
         require(hasattr(cls, "name"), f'{cls.__name__} has no name; write name: ClassVar[str] = "..." in the class')
+        cls._refuse_hidden_parameters()
+        new = super().__new__(cls)
+        in_order = [each.name for each in fields(made) if each.init and not each.kw_only]
+        # what stands after _written, dataclasses.replace copies
+        object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
+        return new
+
+    @classmethod
+    def _refuse_hidden_parameters(cls) -> None:
+        """Raise for a parameter that the class sets without being a dataclass, so that ``__init__`` ignores it."""
+        made: Any = cls
         for each in fields(made):
             value = getattr(cls, each.name, each.default)
             require(
@@ -91,11 +121,6 @@ class Extensible:
                 f"{cls.__name__} sets {each.name}, a parameter, which would be ignored: put @dataclass(frozen=True) "
                 f"above the class and write {each.name}: type = value",
             )
-        new = super().__new__(cls)
-        in_order = [each.name for each in fields(made) if each.init and not each.kw_only]
-        # dataclasses.replace names what it changes, and then the other fields, of which the first is _written
-        object.__setattr__(new, "_given", (*in_order[: len(values)], *takewhile("_written".__ne__, named)))
-        return new
 
     def __post_init__(self) -> None:
         """Check and convert the parameters; a subclass calls it first, and then compares them with one another."""
