@@ -99,7 +99,8 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None, longe
     they have ``balanced=False``. Call it in a test of an objective of your own.
 
     Without ``reference`` the Hessian is compared only if the facts have ``hessian_kind="exact"`` or "bound", and of
-    long lists only the slope along the gradient. A mistake that ``reference`` or ``reference_loss`` shares is not seen.
+    long lists only the slope along the gradient. A "bound" must be at least the second derivative; one that is too
+    large passes. A mistake that ``reference`` or ``reference_loss`` shares is not seen.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ class Terms(NamedTuple):
     kind: int
     gain: np.ndarray  # by row
     discount: np.ndarray  # by rank, as long as the longest list
-    scale: np.ndarray  # by query; 0 if the gradient is zero
+    scale: np.ndarray  # by query; 0 marks a query without a value of its own: its value is ``offset``
     offset: np.ndarray  # by query; added to the value
     cap: float = np.inf  # a larger gain difference counts as this
 

@@ -165,7 +165,7 @@ class Objective(Extensible, abc.ABC):
         return replace(self, **changed) if changed else None
 
     def relevance(self, queries: Queries) -> np.ndarray:
-        """Return a number a row: documents of equal worth are equally relevant, one reason for a zero gradient.
+        """Return each row's relevance; where it is equal in a whole query, the gradient may be zero.
 
         With several objectives inside, their numbers are rows of an array of shape (objectives, rows).
         """
