@@ -25,7 +25,7 @@ from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels._content import content_hash
 from ltr_objectives.kernels._jit import Kernel, inlined, kernel
-from ltr_objectives.kernels.partners import is_sampled
+from ltr_objectives.kernels.partners import leaves_out_pairs
 from ltr_objectives.kernels.rng import mix
 
 # the cache, in this process
@@ -33,7 +33,7 @@ from ltr_objectives.kernels.rng import mix
 
 def calls():
     """Count the times that machine code was found, with a kernel that this process has not compiled yet."""
-    made = _compiler.compiled(is_sampled.py_func, {"nogil": True})
+    made = _compiler.compiled(leaves_out_pairs.py_func, {"nogil": True})
     assert made(5, 3, 2) is True
     return sum(made.stats.cache_hits.values())
 

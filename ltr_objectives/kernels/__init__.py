@@ -6,7 +6,8 @@ matrix. ``d, e``: ranks, counted from 0 at the top. ``a, b``: a range ``a <= x <
 by rank; weight by row in losses without ranks. ``p``: a probability. ``r``: the ``Scratch`` of a kernel, its arrays.
 ``E``: ``exp(scale (s - max s))``. ``U, A, V``: terms of a swap, see :mod:`ltr_objectives.kernels.swaps`.
 ``lam, hes``: gradient and Hessian of one list, in the order in which the loop takes its documents. ``rng``: random
-numbers of one iteration. A *draw* is one random ranking, a *batch* several draws of one list.
+numbers of one iteration. A *draw* is one random ranking, a *batch* several draws of one list. A list is *narrow* if
+exponentials in one unit represent all its scores, else *wide*.
 
 A *swap* exchanges the documents of two ranks, a *move* takes one document to another rank. A *cutoff* limits the ranks
 of a metric, a *truncation* the ranks of pairs.

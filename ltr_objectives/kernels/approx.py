@@ -113,7 +113,7 @@ class Scratch(NamedTuple):
 @allocating
 def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
-    return Scratch(np.empty(longest), np.empty(longest), np.empty(longest))
+    return Scratch(E=np.empty(longest), p=np.empty(longest), rest=np.empty(longest))
 
 
 @inlined_kernel

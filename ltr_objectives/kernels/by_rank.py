@@ -10,7 +10,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import allocating, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.lists import OneList
 from ltr_objectives.kernels.pairs import Batch, Inputs, Plan, pair_kernel, pairs_of_one, pairs_of_run
-from ltr_objectives.kernels.partners import is_sampled, runs
+from ltr_objectives.kernels.partners import leaves_out_pairs, runs
 from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.sorting import all_equal
 from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, discounted, needs_restart, restart_swaps, swap_terms
@@ -150,7 +150,7 @@ def _add_layer(n, terms: Terms, one: OneList, batch: Batch, inputs: Inputs, rng:
     weighting = Weighting(factor=1.0, cap=terms.cap, score_norm=norm, divided=divided, V=r.V)
     few, sampled, top = inputs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
     if rng is not None:
-        sampled = is_sampled(n, top, inputs.partners)
+        sampled = leaves_out_pairs(n, top, inputs.partners)
     by_run, total = few or sampled, 0.0
     if not by_run or terms.kind == CASCADE:  # no other kind restarts
         total += _add_ranks(ranks, n, by_run, terms, one.skip, inputs, weighting, batch, r)

@@ -191,11 +191,8 @@ def add_open(inputs: Inputs, x: ByScore, mass, r: Scratch):
 @allocating
 def _add_narrow(key, n, inputs: Inputs, x: ByScore, r: Scratch):
     """Add all rankings of one list; documents beyond the last rank take the sums over the rankings at once."""
-    rankings, weight, placed = (
-        inputs.rng.draws,
-        1.0 / inputs.rng.draws,
-        first_ranks(r.placed, min(n, len(inputs.theta))),
-    )
+    rankings, weight = inputs.rng.draws, 1.0 / inputs.rng.draws
+    placed = first_ranks(r.placed, min(n, len(inputs.theta)))
     table = table_of(x.s[:n])
     placed.shrink[:] = 1.0
     for j in range(rankings):
@@ -224,11 +221,8 @@ def add_beyond(inputs: Inputs, s, x: ByScore, placed: Placed, weight, unit, sums
 @allocating
 def _add_wide(key, n, inputs: Inputs, x: ByScore, r: Scratch):
     """As ``_add_narrow`` for scores whose exponentials do not fit one unit: each ranking has its own."""
-    rankings, weight, placed = (
-        inputs.rng.draws,
-        1.0 / inputs.rng.draws,
-        first_ranks(r.placed, min(n, len(inputs.theta))),
-    )
+    rankings, weight = inputs.rng.draws, 1.0 / inputs.rng.draws
+    placed = first_ranks(r.placed, min(n, len(inputs.theta)))
     for j in range(rankings):
         uniforms_by_rank(key, j, rankings, r.strata, placed.u)
         unit = place_wide(x.s[:n], placed)
@@ -243,7 +237,11 @@ def _plrank(one: OneList, inputs: Inputs, r: Scratch) -> None:
     low, high = reward[0], reward[0]
     for value in reward:
         low, high = min(low, value), max(high, value)
+    if inputs.curvature == EXPOSURE:  # which does not depend on the rewards
+        low, high = 0.0, 1.0
     if n < 2 or inputs.scale[one.q] == 0.0 or low == high:
+        if inputs.curvature == EXPOSURE:  # of a single document
+            one.hess[0] = inputs.theta[0]
         return
     # scores in descending order, and rewards between 0 and 1 beside them
     descending_order(one.s, r.order, r.sort)

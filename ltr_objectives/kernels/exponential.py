@@ -17,11 +17,10 @@ from ltr_objectives.kernels.rng import ROUND
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that k times it is exact
 LN2_LOW = 1.90821492927058770002e-10
-# a list is narrow if its scores span less than one of these, so that exponentials in one unit represent them, else wide
-WIDEST_SPAN = 600.0  # exp(-600) is far from underflow
-WIDEST_SQUARED = WIDEST_SPAN / 2.0  # where exponentials are squared and divided by squares
+WIDEST_SPAN = 600.0  # of the scores of a narrow list: exp(-600) is far from underflow
+WIDEST_SQUARED = WIDEST_SPAN / 2.0  # the same if exponentials are squared and divided by squares
 FARTHEST = 700.0  # up to here exp(x) neither overflows nor is subnormal
-REACH = 745.0  # exp(-745) is the smallest number above 0
+REACH = 745.0  # of score differences: exp(-745) is the smallest number above 0
 BIAS, MANTISSA = np.int64(1023 << 52), np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(i) for i in range(2, 14))
 

@@ -85,7 +85,7 @@ class Scratch(NamedTuple):
 @allocating
 def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
-    return Scratch(np.empty(longest, np.int64), np.empty(longest), np.empty(longest), np.empty(longest))
+    return Scratch(end=np.empty(longest, np.int64), s=np.empty(longest), unit=np.empty(longest), S=np.empty(longest))
 
 
 @inlined_kernel

@@ -37,7 +37,8 @@ def each_list(scratch: Any, loss: Any) -> Callable[..., Any]:
     def add_list(q, ptr, s, data, arrays, out):  # allocates nothing, so numba counts no references here
         a, b, first = ptr[q], ptr[q + 1], out.first
         grad, hess = out.grad[a - first : b - first], out.hess[a - first : b - first]
-        loss(OneList(q, a, b, s[a:b], grad, hess, out.skip[q : q + 1]), data, arrays)
+        one = OneList(q=q, first=a, last=b, s=s[a:b], grad=grad, hess=hess, skip=out.skip[q : q + 1])
+        loss(one, data, arrays)
 
     @allocating
     def lists(first, last, ptr, s, data, out):

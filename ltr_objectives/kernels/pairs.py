@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.exponential import FARTHEST, relative_to_top
 from ltr_objectives.kernels.lists import OneList, each_list
 from ltr_objectives.kernels.rankings import begin_draws, draw_ranking, draws_of, ranking_scratch
 from ltr_objectives.kernels.records import Rng, Terms
@@ -45,7 +45,7 @@ class Part(NamedTuple):
     total: np.ndarray  # one number, to be written: the sum of |slope|; empty if the list has no other part
 
 
-WHOLE = Part(0, 1, np.empty(0))
+WHOLE = Part(start=0, step=1, total=np.empty(0))
 
 
 class Inputs(NamedTuple):
@@ -79,7 +79,7 @@ class Plan(NamedTuple):
 class Batch(NamedTuple):
     """A batch of the draws of one list, and the loss of its pairs."""
 
-    narrow: bool  # the loss is logistic, and the exponentials represent all scores
+    by_exponentials: bool  # the loss is logistic, and the exponentials represent all scores
     loss: int
     sigma: float
     begin: int  # the first draw
@@ -91,93 +91,97 @@ class Batch(NamedTuple):
 def slope_and_curve(loss, margin):
     """Return minus the first derivative of the loss at ``sigma (s_hi - s_lo)``, and the second or a bound of it."""
     if loss == LOGISTIC:
-        p = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
-        return p, p / (1.0 + math.exp(min(-margin, 700.0)))
+        p = 1.0 / (1.0 + math.exp(min(margin, FARTHEST)))
+        return p, p / (1.0 + math.exp(min(-margin, FARTHEST)))
     active = 1.0 if margin < 1.0 else 0.0
     return active, active  # a bound; the second derivative of the hinge is 0
 
 
 @functools.cache
-def _any_pairs(weight: Any) -> Any:
+def _any_pairs(weigh: Any) -> Any:
     """Return the slow general loop over pairs: any loss, scores of any span."""
 
     @kernel
-    def any_pairs(i, j, count, step, how, batch: Batch, r):
+    def any_pairs(i, j, count, step, weighting, batch: Batch, r):
         """Add the pairs (i + k step, j + k), k < ``count``, of any loss and for scores of any span."""
         total = 0.0
         for k in range(count):
             d, e = i + k * step, j + k
-            m = weight(d, e, how, r)
-            if m != 0.0:
+            weight = weigh(d, e, weighting, r)
+            if weight != 0.0:
                 margin = batch.sigma * (r.s[d] - r.s[e])
-                slope, curve = slope_and_curve(batch.loss, margin if m > 0.0 else -margin)
-                r.lam[d] -= m * slope
-                r.lam[e] += m * slope
-                r.hes[d] += abs(m) * curve
-                r.hes[e] += abs(m) * curve
-                total += abs(m) * slope
+                slope, curve = slope_and_curve(batch.loss, margin if weight > 0.0 else -margin)
+                r.lam[d] -= weight * slope
+                r.lam[e] += weight * slope
+                r.hes[d] += abs(weight) * curve
+                r.hes[e] += abs(weight) * curve
+                total += abs(weight) * slope
         return total
 
     return any_pairs
 
 
-def pairs_of_one(weight: Any, better: int = 0) -> Any:
-    """Return the function that adds the pairs of i and ``a <= j < b``, each of weight ``weight(i, j, how, r)``.
+def pairs_of_one(weigh: Any, better: int = 0) -> Any:
+    """Return the function that adds the pairs of i and ``a <= j < b``, each of weight ``weigh(i, j, weighting, r)``.
 
-    ``r`` is a record with the arrays s, E, lam and hes, and what the weight reads; ``how`` is for the weight alone.
-    It is positive if i is the better document. If that is so for all pairs, or for none, ``better`` is 1 or -1, and the
-    loop is faster. The function returns the sum of |slope|.
+    ``r`` is a record with the arrays s, E, lam and hes, and what ``weigh`` reads; ``weighting`` is for ``weigh`` alone.
+    A weight is positive if i is the better document. Set ``better`` to 1 (or -1) if i is better (or worse) in all
+    pairs; the loop is then faster. The function returns the sum of |slope|.
     """
-    any_pairs = _any_pairs(weight)
+    any_pairs = _any_pairs(weigh)
 
     @inlined
-    def narrow_one(i, a, b, how, r):
+    def exponential_one(i, a, b, weighting, r):
         """Add the logistic pairs by the exponentials of their documents."""
         apart()
-        d, down, curve, total = np.uint64(i), 0.0, 0.0, 0.0
+        d, sum_of_slopes, curve, total = np.uint64(i), 0.0, 0.0, 0.0
         for j in range(np.uint64(a), np.uint64(b)):  # unsigned: numba checks whether signed indices are negative
-            m = weight(d, j, how, r)
+            weight = weigh(d, j, weighting, r)
             inverse = 1.0 / (r.E[d] + r.E[j])
             loses, wins = r.E[j] * inverse, r.E[d] * inverse
-            wins_d = better > 0 or (better == 0 and m > 0.0)
-            slope = m * (loses if wins_d else wins)
+            d_is_better = better > 0 or (better == 0 and weight > 0.0)
+            slope = weight * (loses if d_is_better else wins)
             size = better * slope if better != 0 else abs(slope)
-            h = size * (wins if wins_d else loses)
+            h = size * (wins if d_is_better else loses)
             r.lam[j] += slope
             r.hes[j] += h
-            down += slope
+            sum_of_slopes += slope
             curve += h
             total += size
-        r.lam[d] -= down
+        r.lam[d] -= sum_of_slopes
         r.hes[d] += curve
-        return better * down if better != 0 else total
+        return better * sum_of_slopes if better != 0 else total
 
     @inlined_kernel
-    def add_one(i, a, b, how, batch: Batch, r):
+    def add_one(i, a, b, weighting, batch: Batch, r):
         """Add the pairs by the exponentials, if they apply."""
-        return narrow_one(i, a, b, how, r) if batch.narrow else any_pairs(i, a, b - a, 0, how, batch, r)
+        return (
+            exponential_one(i, a, b, weighting, r)
+            if batch.by_exponentials
+            else any_pairs(i, a, b - a, 0, weighting, batch, r)
+        )
 
     return add_one
 
 
-def pairs_of_run(weight: Any) -> Any:
+def pairs_of_run(weigh: Any) -> Any:
     """Return the function that adds the pairs (a + k, b + k), k < ``count``, as ``pairs_of_one`` does.
 
     The sums of b + k go to ``r.low`` and ``r.low_hes``, because arrays of a vectorised loop must not overlap.
     """
-    any_pairs = _any_pairs(weight)
+    any_pairs = _any_pairs(weigh)
 
     @inlined
-    def narrow_run(a, b, count, how, r):
+    def exponential_run(a, b, count, weighting, r):
         """Add the logistic pairs by the exponentials of their documents."""
         apart()
         total = 0.0
         for k in range(np.uint64(count)):
             d, e = np.uint64(a) + np.uint64(k), np.uint64(b) + np.uint64(k)
-            m = weight(d, e, how, r)
+            weight = weigh(d, e, weighting, r)
             inverse = 1.0 / (r.E[d] + r.E[e])
             loses, wins = r.E[e] * inverse, r.E[d] * inverse
-            slope, h = m * (loses if m > 0.0 else wins), abs(m) * loses * wins
+            slope, h = weight * (loses if weight > 0.0 else wins), abs(weight) * loses * wins
             r.lam[d] -= slope
             r.low[e] += slope
             r.hes[d] += h
@@ -186,9 +190,13 @@ def pairs_of_run(weight: Any) -> Any:
         return total
 
     @inlined_kernel
-    def add_run(a, b, count, how, batch: Batch, r):
+    def add_run(a, b, count, weighting, batch: Batch, r):
         """Add the pairs by the exponentials, if they apply."""
-        return narrow_run(a, b, count, how, r) if batch.narrow else any_pairs(a, b, count, 1, how, batch, r)
+        return (
+            exponential_run(a, b, count, weighting, r)
+            if batch.by_exponentials
+            else any_pairs(a, b, count, 1, weighting, batch, r)
+        )
 
     return add_run
 
@@ -231,7 +239,7 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
         if n < 2 or is_empty(inputs.layers, one.q):
             return
         of_list, draws = plan(n, inputs), draws_of(rng)
-        narrow = _write_exponentials(x, inputs, r.E_by_row)
+        by_exponentials = _write_exponentials(x, inputs, r.E_by_row)
         multiplies = begin_draws(x, inputs.noisy, rng, one.q, drawn)
         for begin in range(0, draws, of_list.draws):
             if one.skip[0]:
@@ -243,11 +251,15 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
             at = x
             if rng is not None and inputs.noisy:  # then a batch is one draw
                 at = drawn.noisy[:n]
-                narrow = _write_exponentials(at, inputs, r.E_by_row)
+                by_exponentials = _write_exponentials(at, inputs, r.E_by_row)
             batch = Batch(
-                narrow=narrow, loss=inputs.loss, sigma=inputs.sigma, begin=begin, draws=together, plan=of_list
+                by_exponentials=by_exponentials, loss=inputs.loss, sigma=inputs.sigma, begin=begin, draws=together,
+                plan=of_list,
             )  # fmt: skip
-            total += loop(OneList(one.q, one.first, one.last, at, one.grad, one.hess, one.skip), batch, inputs, r)
+            at_draw = OneList(
+                q=one.q, first=one.first, last=one.last, s=at, grad=one.grad, hess=one.hess, skip=one.skip
+            )  # fmt: skip
+            total += loop(at_draw, batch, inputs, r)
         if len(inputs.part.total) > 0:
             inputs.part.total[0] = total
         else:

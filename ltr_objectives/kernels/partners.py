@@ -4,8 +4,8 @@ Of the pairs of ranks d < e with d < ``top``, those of a document with about m o
 in runs ``(d + i, e + i)``, so that the inner loops read contiguous arrays and a list takes :math:`O(m n)` time:
 
 * Among the first ``top`` ranks a run has all pairs that are k ranks apart. m distances k are drawn, one from each of m
-  equal strata of 1 to top - 1, and the weight is (top - 1) / m. With ``close`` half of them are drawn uniformly by
-  log k instead, for weights that fall with the distance. The weight is 1 over the expected number of draws of k.
+  equal strata of 1 to top - 1, and the weight is (top - 1) / m. With ``prefer_near`` half of them are drawn uniformly
+  by log k instead, for weights that fall with the distance. The weight is 1 over the expected number of draws of k.
 * A document below meets m of the first ``top`` ranks. m offsets o are drawn, one from each of m equal strata of 0 to
   top - 1; rank e meets rank (e + o) mod top. So each of the first ``top`` ranks meets m (n - top) / top of those below.
   The weight is top / m.
@@ -24,18 +24,18 @@ OWN = np.uint64(0x9A27E25)  # separates these random numbers from those of the n
 
 
 @kernel
-def is_sampled(n, top, partners):
+def leaves_out_pairs(n, top, partners):
     """Return True if ``partners`` leaves out pairs."""
     return partners < min(top, n - 1)
 
 
 @allocating
-def runs(n, top, partners, close, rng, q, draw):
+def runs(n, top, partners, prefer_near, rng, q, draw):
     """Return the first ranks d and e, the length and the weight of each run, for one draw of query q."""
     key = mix(stream(rng.seed, rng.iteration, np.uint64(q)) + OWN + np.uint64(draw))
     size = partners + 2 * partners * ((n - 1) // top)
     ranks, weight = np.empty((3, size), np.int64), np.empty(size)
-    found, by_log = 0, partners // 2 if close else 0
+    found, by_log = 0, partners // 2 if prefer_near else 0
     flat = partners - by_log
     # among the first ranks: pairs that are k ranks apart
     for j in range(partners):

@@ -31,7 +31,8 @@ def _strata_of(longest, rng: Rng | None):
 @allocating
 def ranking_scratch(longest, rng: Rng | None):
     """Return scratch for lists of up to ``longest`` documents."""
-    return Scratch(np.empty(longest), np.empty(longest), sorter(longest), _strata_of(longest, rng))
+    strata = _strata_of(longest, rng)
+    return Scratch(noisy=np.empty(longest), odds=np.empty(longest), sort=sorter(longest), strata=strata)
 
 
 @kernel
@@ -67,13 +68,13 @@ def _multiply(odds, draws, noisy):
 
 
 @inlined_kernel
-def draw_ranking(x, top, others, rng: Rng | None, multiplies, order, scratch: Scratch):
+def draw_ranking(x, top, append_rest, rng: Rng | None, multiplies, order, scratch: Scratch):
     """Sort at least the first ``top`` ranks of the next draw into ``order``.
 
-    With ``others``, the documents of the other ranks follow in some order.
+    With ``append_rest``, the documents of the other ranks follow in some order.
     """
     if rng is None:
-        head_order(x, top, others, order, scratch.sort)
+        head_order(x, top, append_rest, order, scratch.sort)
         return
     noisy = scratch.noisy[: len(x)]
     if rng.noise == NO_NOISE:
@@ -86,4 +87,4 @@ def draw_ranking(x, top, others, rng: Rng | None, multiplies, order, scratch: Sc
         else:
             for i in range(len(x)):
                 noisy[i] = x[i] + rng.scale * quantile(rng.noise, noisy[i] / rng.draws)
-    head_order(noisy, top, others, order, scratch.sort)
+    head_order(noisy, top, append_rest, order, scratch.sort)

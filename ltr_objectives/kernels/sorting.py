@@ -43,8 +43,9 @@ class Sorter(NamedTuple):
 def sorter(n):
     """Return scratch to sort lists of up to ``n`` documents."""
     return Sorter(
-        np.empty(n), np.empty(n + BLOCK), np.empty(n + BLOCK, np.int64), np.empty(SHORT + BLOCK, np.float32),
-        np.empty(n + BLOCK, np.uint32), np.empty(2 * n, np.uint32), np.empty(n + BLOCK), np.empty(n + 1, np.int64),
+        key=np.empty(n), key2=np.empty(n + BLOCK), order2=np.empty(n + BLOCK, np.int64),
+        rounded=np.empty(SHORT + BLOCK, np.float32), counts=np.empty(n + BLOCK, np.uint32),
+        start=np.empty(2 * n, np.uint32), taken_s=np.empty(n + BLOCK), taken=np.empty(n + 1, np.int64),
     )  # fmt: skip
 
 
@@ -225,10 +226,10 @@ def _take_head(s, top, order, r: Sorter):
 
 
 @kernel
-def head_order(s, top, others, order, r: Sorter):
+def head_order(s, top, append_rest, order, r: Sorter):
     """Sort at least the documents that score as high as the ``top``-th; return how many are sorted.
 
-    The sorted documents come first in ``order``, their scores in ``r.key``. With ``others``, the rest follow in
+    The sorted documents come first in ``order``, their scores in ``r.key``. With ``append_rest``, the rest follow in
     ``order``, in the order of the list. Sorting a tenth of a list takes a quarter of the time of sorting all.
     """
     n, found = len(s), _take_head(s, top, order, r)
@@ -246,7 +247,7 @@ def head_order(s, top, others, order, r: Sorter):
     while r.key[found - 1] < least:
         found -= 1
     # append the rest
-    if others:
+    if append_rest:
         rest, count = order[found:n], 0
         for i in range(n):
             if s[i] < least:

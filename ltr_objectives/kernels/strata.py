@@ -46,7 +46,8 @@ def strata_for(longest, draws):
             found += 1
     for i in range(longest):
         step[i] = steps[i % found]
-    return Strata(np.empty(longest, np.uint32), step, np.empty(longest, np.uint32), np.empty(longest, np.uint32))
+    at, place, shift = np.empty(longest, np.uint32), np.empty(longest, np.uint32), np.empty(longest, np.uint32)
+    return Strata(at=at, step=step, place=place, shift=shift)
 
 
 @inlined

@@ -104,8 +104,8 @@ _pool = _Pool()
 
 def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
     """Return query indices that cut the data into at most ``chunks`` parts with about equally many rows."""
-    goals = np.linspace(0, ptr[-1], chunks + 1)[1:-1]
-    return np.unique(np.concatenate(([0], np.searchsorted(ptr, goals), [len(ptr) - 1])))
+    rows = np.linspace(0, ptr[-1], chunks + 1)[1:-1]
+    return np.unique(np.concatenate(([0], np.searchsorted(ptr, rows), [len(ptr) - 1])))
 
 
 def run(

@@ -1,7 +1,7 @@
 r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains.
 
 The terms are those of :class:`ltr_objectives.XENDCG`. For :math:`b`, the document of the largest :math:`\rho`,
-:math:`1 - \rho_b` may be 0. So its term is taken out of the sum over the sum_but_best:
+:math:`1 - \rho_b` may be 0. So its term is taken out of the sum over the others:
 :math:`\rho_i t_b / (1 - \rho_b) = \sigma_i t_b`, with :math:`\sigma` the softmax of all documents but :math:`b`.
 """
 
@@ -17,7 +17,7 @@ from ltr_objectives.kernels.softmax import softmax, softmax_without
 
 
 class Inputs(NamedTuple):
-    """The gains of a data set, and how they are inputs."""
+    """The gains of a data set, and how they are lowered."""
 
     power: np.ndarray  # 2^y of each row over the largest of its query
     largest: np.ndarray  # by query; 0 if the gradient is zero
@@ -76,7 +76,9 @@ class Scratch(NamedTuple):
 @allocating
 def _scratch(longest, data):
     """Return scratch for lists of up to ``longest`` documents."""
-    return Scratch(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
+    return Scratch(
+        rho=np.empty(longest), ratio=np.empty(longest), share=np.empty(longest), inverse=np.empty(longest)
+    )  # fmt: skip
 
 
 @inlined_kernel

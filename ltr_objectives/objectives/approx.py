@@ -42,7 +42,8 @@ class _Approx(Objective):
         return 0.0 if self._metric.kind == CASCADE else float(queries.longest) * relevant
 
     def fill(self, call: Call) -> None:
-        call.run(soft_ranks, Inputs(self._metric.terms(call.queries), float(self.alpha), float(self.step)))
+        terms = self._metric.terms(call.queries)
+        call.run(soft_ranks, Inputs(terms=terms, alpha=float(self.alpha), step=float(self.step)))
 
     @abc.abstractmethod
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:

@@ -249,8 +249,9 @@ class PairwiseObjective(Objective):
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         if not self._has_loss:
             return None
-        order, hi, lo, delta = self._ranked(scores, labels)
-        return np.sum(delta * self.loss.value(self.pair_settings().sigma * (scores[order[hi]] - scores[order[lo]])))
+        order, rank_high, rank_low, delta = self._ranked(scores, labels)
+        gap = scores[order[rank_high]] - scores[order[rank_low]]
+        return np.sum(delta * self.loss.value(self.pair_settings().sigma * gap))
 
     def reference(
         self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
@@ -258,16 +259,16 @@ class PairwiseObjective(Objective):
         pairs = self.pair_settings()
         if pairs.random:
             return None
-        order, hi, lo, delta = self._ranked(scores, labels)
-        gap = scores[order[hi]] - scores[order[lo]]
+        order, rank_high, rank_low, delta = self._ranked(scores, labels)
+        gap = scores[order[rank_high]] - scores[order[rank_low]]
         if pairs.score_norm and scores.min() != scores.max():
             delta = delta / (0.01 + np.abs(gap))
         if propensity is not None:
-            delta = delta / propensity[order[hi]]
+            delta = delta / propensity[order[rank_high]]
         slope = pairs.sigma * delta * self.loss.slope(pairs.sigma * gap)
         curve = pairs.sigma**2 * delta * self.loss.curve(pairs.sigma * gap)
         grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-        for sign, rank in ((-1.0, hi), (1.0, lo)):
+        for sign, rank in ((-1.0, rank_high), (1.0, rank_low)):
             np.add.at(grad, order[rank], sign * slope)
             np.add.at(hess, order[rank], curve)
         total = float(np.sum(2.0 * slope))

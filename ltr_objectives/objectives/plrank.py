@@ -124,11 +124,9 @@ class PLRank(NDCGObjective, text="plrank"):
 
         Its rankings are independent of those of the gradient, which a reward linear in it leaves unbiased.
         """
-        queries, out = call.queries, np.zeros(call.queries.rows)
-        distinct = np.arange(queries.rows, dtype=np.float64)
-        self._run(call._replace(grad=np.zeros(queries.rows), hess=out), distinct, np.ones(len(queries)), EXPOSURE)
-        alone = np.flatnonzero(np.diff(queries.ptr) == 1)
-        out[queries.ptr[alone]] = self.theta(1).sum()
+        queries = call.queries
+        unread, out = np.zeros((2, queries.rows))
+        self._run(call._replace(grad=unread, hess=out), unread, np.ones(len(queries)), EXPOSURE)
         return out
 
     def fill(self, call: Call) -> None:

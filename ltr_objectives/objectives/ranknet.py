@@ -99,10 +99,11 @@ class RankNet(PairwiseObjective, text="ranknet"):
         return gap if self.weights == "difference" else (gap > 0).astype(np.float64)
 
     def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        order, hi, lo, weight = super()._ranked(scores, labels)
+        order, rank_high, rank_low, weight = super()._ranked(scores, labels)
         if self.weights != "all" or len(set(labels)) == 1:
-            return order, hi, lo, weight
+            return order, rank_high, rank_low, weight
         y = labels[order]
         d, e = np.nonzero(np.triu(y[:, None] == y, 1)[: self.truncation])
         half = np.full(2 * len(d), 0.5)
-        return order, np.concatenate((hi, d, e)), np.concatenate((lo, e, d)), np.concatenate((weight, half))
+        rank_high, rank_low = np.concatenate((rank_high, d, e)), np.concatenate((rank_low, e, d))
+        return order, rank_high, rank_low, np.concatenate((weight, half))

@@ -46,7 +46,7 @@ def enumerated(objective):
         def _run(self, call, reward, scale, curvature):
             theta, n = self.theta(len(reward)), len(reward)
             order = np.argsort(-call.scores, kind="stable")
-            s, unit = call.scores[order], np.ptp(reward)
+            s, unit = call.scores[order], 1.0 if curvature == expected_reward.EXPOSURE else np.ptp(reward)
             if n < 2 or unit == 0 or not len(theta):
                 return
             rankings, probabilities = exact_rankings(s, len(theta))
