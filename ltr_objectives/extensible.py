@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from inspect import Signature, getattr_static, isfunction, signature
 from itertools import takewhile
@@ -132,6 +132,7 @@ class Extensible:
                 object.__setattr__(self, each.name, value)
 
     @classmethod
+    @cache
     def parameters(cls) -> tuple[str, ...]:
         """Return the names of the parameters, in order."""
         return tuple(f.name for f in fields(cls) if f.init and f.name != "_written")
