@@ -408,7 +408,9 @@ class Ranker:
 
     def _asked(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the parameters that were set, and ``params`` that are not None in their place, by our names."""
-        return our_names(self.library, self._given() | {name: v for name, v in (params or {}).items() if v is not None})
+        of_fit = inspect.signature(Ranker._fit_parts).parameters  # such as verbose=, which is no parameter of a library
+        given = {name: v for name, v in (params or {}).items() if v is not None and name not in of_fit}
+        return our_names(self.library, self._given() | given)
 
     def _knows_parameter(self, name: str) -> bool:
         """Return True for the name of a parameter of the library's ranker."""

@@ -135,6 +135,13 @@ def test_own_classes_have_names_after_the_import(own_names):
     assert "no_such_module" in fails(*scored, "mine", "--import", "no_such_module")
 
 
+def test_the_model_is_saved_if_there_is_nothing_to_draw():
+    asked = ["--library", "lightgbm", "--objectives", "lambdamart", "--metric", "map"]
+    assert "none.svg" in run(*options(*asked, "--picture", "none.svg", "--save-best", "model.txt"))
+    assert Path("model.txt").exists()
+    assert not Path("none.svg").exists()
+
+
 @in_each
 def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_as_vali_chooses(library):
     """In each fold, by the first metric, and so for the values of all metrics."""

@@ -178,7 +178,9 @@ def print_table(
     rows = [row(line, cells) for line, (_, _, *cells) in zip(goal, rows_of(lines, metrics), strict=True)]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
     rising = [RISING] if any(line.rising for line in goal) else []
-    caption = [CAPTION.format(BETTER, WORSE, ALPHA, reference or OWN_BEST), DEFAULTS, *rising]
+    others = {x.library for x in goal if x.reference} - {x.library for x in goal if x.objective == reference}
+    than = " or ".join([*([reference] if reference else []), *([OWN_BEST] if others or not reference else [])])
+    caption = [CAPTION.format(BETTER, WORSE, ALPHA, than), DEFAULTS, *rising]
     show(console, [head, *rows], title, " ".join([*caption, *(f"{n}." for n in notes)]))
 
 

@@ -13,7 +13,7 @@ from typer import Option, echo
 
 from ltr_objectives.candidates import check_comparable, labels_for, natives_for, ours_for
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import require
+from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
@@ -185,9 +185,11 @@ def _write(
     if per_query is not None:
         ids = whole.qid[np.cumsum(whole.group) - whole.group]
         write_csv(values_of(found.results, [ids[split.test] for split in found.splits]), per_query)
-    if picture is not None:
+    if picture is not None and any(line.reference for line in found.lines):
         _draw(found.lines, figure)
         save_figure(figure, picture)
+    elif picture is not None:
+        warn(f"{picture} was not written: no objective was compared with another one")
     if save_best is not None:
         with Console(stderr=True).status(f"{best.library} trains {best.objective} on all queries"):
             save_model(train(best, whole, None, found.metrics[:1])[0], save_best)
