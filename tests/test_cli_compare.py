@@ -135,6 +135,7 @@ def test_own_classes_have_names_after_the_import(own_names):
     assert "no_such_module" in fails(*scored, "mine", "--import", "no_such_module")
 
 
+@pytest.mark.filterwarnings("default:none.svg")
 def test_the_model_is_saved_if_there_is_nothing_to_draw():
     asked = ["--library", "lightgbm", "--objectives", "lambdamart", "--metric", "map"]
     assert "none.svg" in run(*options(*asked, "--picture", "none.svg", "--save-best", "model.txt"))
