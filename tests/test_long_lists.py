@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES, SOME
 
+from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives import call, pairwise
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
@@ -74,3 +75,13 @@ def test_an_interrupt_ends_a_long_list(objective, n_threads, rng):
     assert time.perf_counter() - sent[0] < 5  # the whole takes 10 to 300 s; 5 is for a busy machine
     signal.signal(signal.SIGINT, before)
     assert np.array(objective.compute(few, scores[:99])).tobytes() == expected
+
+
+def test_a_kernel_of_one_s_own_may_compute_long_lists(short_is_long, rng):
+    """It runs in threads of the pool, of which none may wait for the others."""
+    queries, scores, skip = Queries(np.arange(40) % 2, [40]), rng.normal(size=40), np.zeros(1, bool)
+    skip.flags.writeable = False
+    expected, found = OF_PAIRS[0].compute(queries, scores)[0], []
+    run(lambda *_: found.append(OF_PAIRS[0].compute(queries, scores, n_threads=2, skip=skip)[0]), np.arange(9), (), 2)
+    assert len(found) > 1
+    assert all(np.array_equal(each, expected) for each in found)

@@ -119,7 +119,7 @@ def run(
 
     ``n_threads`` of None or -1 is all processors. After an error or Ctrl-C no further chunk begins. It is raised
     when no thread writes into the arrays any more. With ``stop``, an array of False that the kernel reads as it works,
-    the calling thread does not compute but waits, and after Ctrl-C sets all of ``stop`` to True.
+    the main thread does not compute but waits, and after Ctrl-C, which only it receives, sets all of ``stop`` to True.
     """
     threads = min(asked_for(n_threads), len(ptr) - 1, MOST_THREADS)
     if threads == 1 and stop is None:
@@ -129,7 +129,8 @@ def run(
         kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
     work = _Work(kernel, arguments, chunk_bounds(ptr, threads * CHUNKS_PER_THREAD).tolist(), stop)
     try:
-        if stop is not None and _pool.submit(work.help, threads):
+        waits = stop is not None and threading.current_thread() is threading.main_thread()
+        if waits and _pool.submit(work.help, threads):
             work.watch()
         else:
             _pool.submit(work.help, threads - 1)

@@ -185,8 +185,10 @@ class PairwiseObjective(Objective):
             kernel, inputs = pairs_by_gain, inputs._replace(by_label=call.queries.by_label)
         found = {q: self._parts(call.queries, q, inputs) for q in call.queries.longer_than(LONG) if not call.skip[q]}
         in_parts = {q: parts for q, parts in found.items() if parts > 1}
-        others = call._replace(skip=call.skip.copy()) if in_parts else call
-        others.skip[[*in_parts]] = True
+        others = call
+        if in_parts:
+            others = call._replace(skip=call.skip.copy())
+            others.skip[[*in_parts]] = True
         others.run(kernel, inputs)
         for q, parts in in_parts.items():
             _add_parts(call, kernel, q, parts, inputs)
