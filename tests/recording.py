@@ -13,7 +13,7 @@ ASKED: list[int | None] = []
 
 def _note(first, last, ptr, scores, labels, size, out):
     SEEN[-1].add(threading.get_ident())
-    time.sleep(0.002)  # so that every thread of a pool gets a chunk
+    time.sleep(0.01)  # so that every thread of a pool gets a chunk
     rows = slice(ptr[first], ptr[last])
     out.grad[rows] = size * (scores[rows] - labels[rows])
 
