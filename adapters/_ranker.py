@@ -58,6 +58,8 @@ from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.bounded import Bounded
 from ltr_objectives.position_bias import PositionOffsets
 
+OF_FIT = ("init_model", "callbacks", "verbose", "eval_names")  # arguments of fit that are no parameters of a library
+
 
 class Fitted(NamedTuple):
     """The result of the last `fit` or `load_model`, beside the library's model."""
@@ -408,8 +410,7 @@ class Ranker:
 
     def _asked(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the parameters that were set, and ``params`` that are not None in their place, by our names."""
-        of_fit = inspect.signature(Ranker._fit_parts).parameters  # such as verbose=, which is no parameter of a library
-        given = {name: v for name, v in (params or {}).items() if v is not None and name not in of_fit}
+        given = {name: v for name, v in (params or {}).items() if v is not None and name not in OF_FIT}
         return our_names(self.library, self._given() | given)
 
     def _knows_parameter(self, name: str) -> bool:
