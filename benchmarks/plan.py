@@ -8,7 +8,6 @@ from typing import Any
 
 from benchmarks.cells import CONSTANT, Cell
 from benchmarks.folds import Fold
-from ltr_objectives.candidates import natives_for
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import LIBRARIES
@@ -44,8 +43,10 @@ def plan(
         planned.append(Cell("", CONSTANT, CONSTANT, names, replace(of_fold[0], trees=0), fold, noisy))
         for library in libraries:
             at = [replace(b, params=params) for b in of_fold for params in tried[library]]
-            own = natives_for(library, get_metric(names[0])) if natives == ["usual"] else natives
-            for label in (*filter(LIBRARIES[library].knows, own), *objectives):
+            facts = LIBRARIES[library]
+            usual = [*facts.rivals, *(facts.rivals_for.get(get_metric(name).name, "") for name in names)]
+            own = [label for native in natives for label in (usual if native == "usual" else [native])]
+            for label in (*filter(facts.knows, own), *objectives):
                 planned += labelled(library, label, names, at, fold, noisy)
     return list(dict.fromkeys(planned))
 

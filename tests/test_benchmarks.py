@@ -130,6 +130,16 @@ def test_natives_are_given_to_the_library_that_knows_them_in_its_own_words():
     ]
 
 
+def test_the_usual_natives_are_those_of_every_metric_beside_others():
+    found = planned(libraries=("xgboost", "catboost"), objectives=(), natives=["usual", "PairLogit"],
+                    metrics=["mrr", "map"])[1:]  # fmt: skip
+    assert list(dict.fromkeys((c.library, c.objective) for c in found)) == [
+        *(("xgboost", name) for name in ("rank:ndcg", "rank:pairwise", "rank:map")),
+        *(("catboost", name) for name in ("YetiRank", "QueryRMSE", "YetiRank:mode=MRR", "YetiRank:mode=MAP")),
+        ("catboost", "PairLogit"),
+    ]
+
+
 def test_folds_of_generated_data_and_of_folders_which_may_lack_vali(tmp_path):
     [binary], [graded] = (folds.folds_of(f"{kind}:30,5,5", [3]) for kind in ("generated-binary", "generated"))
     assert (set(binary.load().train.y), graded.load().train.y.max()) == ({0, 1}, 4)
