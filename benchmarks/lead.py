@@ -1,5 +1,6 @@
 """The metrics of our default objectives, against each library's best native objective."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -97,11 +98,12 @@ def lead(
 ) -> pd.DataFrame:
     """Tabulate each metric, library and kind of data, and all data; empty if the study lacks what our names give.
 
-    Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
-    ``difference`` is from the native objective chosen on validation, and ``by_set`` the same if each data set counts
-    once; ``p`` is that of the paired t-test after Holm's correction over the lines of a kind. ``on_vali`` is our best
-    on validation minus the native objective chosen likewise; NaN if the study does not have it. ``ours_at_defaults``
-    and ``native_at_defaults`` are the shares of the trainings in which validation chose the library's ``defaults``.
+    Metrics that differ only in the threshold of relevance are one, unless a data set has several. ``kinds`` has the
+    kind of each data set. ``difference`` is from the native objective chosen on validation, and ``by_set`` the same if
+    each data set counts once; ``p`` is that of the paired t-test after Holm's correction over the lines of a kind.
+    ``on_vali`` is our best on validation minus the native objective chosen likewise; NaN if the study does not have it.
+    ``ours_at_defaults`` and ``native_at_defaults`` are the shares of the trainings in which validation chose the
+    library's ``defaults``.
     """
     records: list[dict[str, Any]] = []
     for (metric, library), by_set in _blocks(values, defaults or {}).items():
@@ -121,11 +123,14 @@ def lead(
 def _blocks(values: Values, defaults: Mapping[Key, np.ndarray]) -> dict[tuple[str, str], dict[str, Block]]:
     """Sort the values by metric and library, data set and label; the objective that our names give is ``NAMED`` too."""
     found: dict[tuple[str, str], dict[str, Block]] = {}
+    metrics = {(data, metric) for data, _, _, metric in values}
+    counts = Counter((data, _plain(metric)) for data, metric in metrics)
+    several = {plain for (_, plain), count in counts.items() if count > 1}  # thresholds on one data set
     for key, v in values.items():
         data, library, label, metric = key
         if library and data != POOLED:
             plain = _plain(metric)
-            block = found.setdefault((plain, library), {}).setdefault(data, {})
+            block = found.setdefault((metric if plain in several else plain, library), {}).setdefault(data, {})
             side = Side(label.replace("{metric}", plain), v, defaults.get(key, np.array([np.nan])))
             block |= {label: side, NAMED: side} if _is_named(label, metric) else {label: side}
     return found
@@ -257,8 +262,8 @@ def lead_markdown(table: pd.DataFrame) -> str:
 
 def objectives_markdown(table: pd.DataFrame) -> str:
     """Return a line for each of our objectives, best first in the mean over the metrics."""
-    kinds = [kind for kind in dict.fromkeys(table["data"]) if kind != POOLED or table["data"].nunique() > 2]
-    columns = [(metric, kind) for metric in dict.fromkeys(table["metric"]) for kind in kinds if kind != POOLED]
+    kinds = [kind for kind in dict.fromkeys(table["data"]) if kind != POOLED]
+    columns = [(metric, kind) for metric in dict.fromkeys(table["metric"]) for kind in kinds]
     means = table[table["data"] == POOLED].groupby("objective")["difference"].mean()
     lines = [["objective", *(f"{metric}, {kind}" for metric, kind in columns)]]
     cells = table.set_index(["objective", "metric", "data"])

@@ -64,6 +64,10 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     mixed = {key if key[0] == "MQ2008" else (*key[:2], with_threshold.get(key[2], key[2]), "map(threshold=2)"): v
              for key, v in values.items() if key[0] in SETS[:2] and key[3] == "map"}  # fmt: skip
     assert lead.lead(mixed)["queries"].tolist() == [80]  # metrics that differ in the threshold are pooled
+    names = [f"map(threshold={threshold})" for threshold in (1, 2)]
+    several = {(*key[:2], with_threshold.get(key[2], key[2]), name): v for name in names
+               for key, v in values.items() if key[0] == SETS[0] and key[3] == "map"}  # fmt: skip
+    assert lead.lead(several)["metric"].tolist() == names  # unless one data set has several
     table = lead.lead(values).set_index(["data", "metric"])
     row = table.loc["real data", "map"]
     ours, chosen = pooled(values, "yetiloss:ndcg", lead.ON_VALI, sets=SETS[:2])
