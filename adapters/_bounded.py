@@ -71,7 +71,8 @@ class BoundedObjective(ObjectiveCallable):
         if self.shared.last is None:
             return {}
         _, kept = self.shared.last
-        rounds = zip(*(np.transpose(x).tolist() for x in (kept.multipliers.values, kept.multipliers.used)), strict=True)
+        of_rounds = kept.multipliers.values, kept.multipliers.used
+        rounds = zip(*(np.reshape(x, (-1, len(kept.multipliers.bounds))).T.tolist() for x in of_rounds), strict=True)
         return {name: {"value": v, "multiplier": a} for name, (v, a) in kept.by_metric(rounds).items()}
 
     def gradients(

@@ -285,8 +285,10 @@ def test_objective_and_metric_of_a_pair_share_the_multipliers_of_each_training(l
 @everywhere
 def test_a_pair_without_values_of_valid_is_refused_in_the_second_round(library):
     train, valid = data_of(library, TRAIN), data_of(library, VALI)
+    pair = pair_of(library, train, valid)
     with pytest.raises((LTRError, CatBoostError), match="valid"):
-        train_by_function(library, train, valid, pair_of(library, train, valid), evaluated=False)
+        train_by_function(library, train, valid, pair, evaluated=False)
+    assert pair.objective.history == {metric: {"value": [], "multiplier": []} for metric in LEAST}
 
 
 @everywhere
