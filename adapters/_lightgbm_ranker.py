@@ -108,7 +108,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         categorical_feature: Sequence[str] | Sequence[int] | str | None = None,
         callbacks: Sequence[Any] | None = None, verbose: bool | int = False,
     ) -> Self:  # fmt: skip
-        arguments = locals()
+        arguments = dict(locals())
         arguments["eval_X"] = _pairs(eval_X, arguments.pop("eval_y"))
         return self._fit_with(arguments)
 

@@ -16,7 +16,7 @@ MATH, ROLE = re.compile(r":math:`([^`]+)`"), re.compile(r":\w+:`(?:[\w.]+\.)?(\w
 NATIVE = {  # what a library calls its own objective of this kind
     "lambdamart": {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"},
     "queryrmse": {"catboost": "QueryRMSE"},
-    "ranknet": {"xgboost": "rank:pairwise"},
+    "ranknet": {"xgboost": "rank:pairwise", "catboost": "PairLogit"},
     "rmse": {"lightgbm": "regression", "catboost": "RMSE"},
     "stochasticrank": {"catboost": "StochasticRank"},
     "xendcg": {"lightgbm": "rank_xendcg"},
