@@ -41,8 +41,8 @@ def _repair(policy, g, h):
 
 
 @kernel
-def finish(first, last, ptr, out: Out, policy, weight, result, finite):
-    """Apply ``policy``, multiply gradient and Hessian by ``weight``, write them into ``result``, and zero ``out``.
+def finish(first, last, ptr, out: Out, policy, weight, factor, result, adds, finite):
+    """Apply ``policy``, multiply by ``weight`` and ``factor``, write or add that to ``result``, and zero ``out``.
 
     ``weight`` is by row, or one number for all. ``finite[first]`` says whether all numbers written are finite.
     """
@@ -53,20 +53,9 @@ def finish(first, last, ptr, out: Out, policy, weight, result, finite):
         grad, hess = result.grad[a:b], result.hess[a:b]
         _repair(policy, g, h)
         for i in range(b - a):
-            factor = weight[0] if same else w[i]
-            grad[i] = g[i] * factor
-            hess[i] = h[i] * factor
+            x = (weight[0] if same else w[i]) * factor
+            grad[i] = grad[i] + g[i] * x if adds else g[i] * x
+            hess[i] = hess[i] + h[i] * x if adds else h[i] * x
             bad += not (np.isfinite(grad[i]) and np.isfinite(hess[i]))
             g[i], h[i] = 0.0, 0.0
     finite[first] = bad == 0
-
-
-@kernel
-def add_part(first, last, ptr, part: Out, factor, total: Out):
-    """Add ``factor`` times the arrays of ``part`` to those of ``total``, and zero them."""
-    for a in range(ptr[first], ptr[last], CACHED_ROWS):
-        b = min(a + CACHED_ROWS, ptr[last])
-        for x, sums in ((part.grad[a:b], total.grad[a:b]), (part.hess[a:b], total.hess[a:b])):
-            for i in range(b - a):
-                sums[i] += factor * x[i]
-                x[i] = 0.0

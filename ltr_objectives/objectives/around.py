@@ -69,7 +69,7 @@ class Wrapper(Composite):
         factor *= self.factor(call)
         if type(self).after is Wrapper.after:  # nothing to change, so the arrays need no copy
             return self.objective._result(inner_call, factor)
-        call.grad[:], call.hess[:] = self.objective._result(inner_call._replace(dtype=np.float64))
+        call.grad[:], call.hess[:] = self.objective._result(inner_call._replace(dtype=np.float64, into=None))
         self.after(call)
         return call._finish("exact", None, factor)  # the wrapped objective has applied policy and weights
 

@@ -39,8 +39,8 @@ class Call(NamedTuple):
     path : tuple of int
         The numbers of the members from the outermost objective to this one. A 0 leaves the
         random stream unchanged: the first part of a sum draws the same numbers as alone.
-    into : two arrays of shape (rows,), optional
-        Where the result is written; by default new arrays, which the caller may keep.
+    into : two float64 arrays of shape (rows,), optional
+        Where the result is added; by default it is two new arrays, which the caller may keep.
     """
 
     queries: Queries
@@ -87,7 +87,7 @@ class Call(NamedTuple):
         return key
 
     def _finish(self, policy: str, weight: np.ndarray | None, factor: float = 1.0) -> Arrays:
-        """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian, in ``into``.
+        """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian, or add to ``into``.
 
         They are zero in the queries of ``skip``. ``grad`` and ``hess`` are zeros afterwards.
         """
@@ -99,14 +99,17 @@ class Call(NamedTuple):
         result = Out(grad, hess, never)
         finite = np.ones(len(self.queries), np.bool_)
         if weight is None:
-            weight = np.array([factor])
+            weight = np.ones(1)
         else:
             require(len(weight) == rows, f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
-            weight = np.require(weight if factor == 1.0 else weight * factor, np.float64, ["C", "A", "W"])
-        given = Out(self.grad, self.hess, never)
-        run(finish, ptr, (ptr, given, POLICIES[policy], weight, result, finite), self.n_threads)
+        if self.skip.any():  # policies such as "ones" change these rows too
+            weight = np.where(np.repeat(self.skip, np.diff(ptr)), 0.0, weight)
+        weight = np.require(weight, np.float64, ["C", "A", "W"])
+        given, adds = Out(self.grad, self.hess, never), self.into is not None
+        arguments = ptr, given, POLICIES[policy], weight, float(factor), result, adds, finite
+        run(finish, ptr, arguments, self.n_threads)
         with np.errstate(over="ignore"):
-            good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))
+            good = finite.all() and (adds or dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))
         if not good:
             nan = np.isnan(result.grad) | np.isnan(result.hess)
             require(
@@ -115,7 +118,4 @@ class Call(NamedTuple):
                 "labels or gains are beyond the range of float64; correct its fill, or scale them down",
             )
         require(good, BEYOND[dtype])
-        if self.skip.any():  # policies such as "ones" have changed these rows
-            skipped = np.repeat(self.skip, np.diff(ptr))
-            result.grad[skipped], result.hess[skipped] = 0.0, 0.0
         return result.grad, result.hess

@@ -30,14 +30,15 @@ class Member(NamedTuple):
         except LTRError as error:
             raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
 
-    def result(self, call: Call) -> Arrays:
-        """Compute gradient and Hessian without the factor."""
+    def add_to(self, call: Call, total: Arrays) -> None:
+        """Add gradient and Hessian, times the factor, to those of ``total``; those of the call are zeros again."""
 
-        def compute(objective: Objective, queries: Queries) -> Arrays:
+        def add(objective: Objective, queries: Queries) -> None:
             objective._check_clicks(queries)
-            return objective._result(call._replace(queries=queries, path=(*call.path, self.number)))
+            of_part = call._replace(queries=queries, path=(*call.path, self.number), dtype=np.float64, into=total)
+            objective._result(of_part, self.factor)
 
-        return self.on(call.queries, compute)
+        self.on(call.queries, add)
 
 
 class Composite(Objective):

@@ -9,9 +9,6 @@ import numpy as np
 from ltr_objectives.checks import check_list, check_weights
 from ltr_objectives.errors import LTRError, described, require
 from ltr_objectives.goals import check_goal, with_goal
-from ltr_objectives.kernels.finish import add_part
-from ltr_objectives.kernels.records import Out
-from ltr_objectives.kernels.threads import run
 from ltr_objectives.language import weight_text
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
@@ -141,14 +138,11 @@ class Mixture(Composite):
 
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
-        ptr, (grad, hess), into = call.queries.ptr, call.queries._borrow_zeros(), call.queries._borrow_zeros()
-        of_parts = call._replace(grad=grad, hess=hess, dtype=np.float64, into=into)
+        grad, hess = call.queries._borrow_zeros()
         for part in self.summands(call.queries, call.n_threads):
             if part.factor > 0:
-                result = Out(*part.result(of_parts), call.skip)
-                run(add_part, ptr, (ptr, result, part.factor, Out(call.grad, call.hess, call.skip)), call.n_threads)
+                part.add_to(call._replace(grad=grad, hess=hess), (call.grad, call.hess))
         call.queries._give_back_zeros(grad, hess)
-        call.queries._give_back_zeros(*into)
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:
         self.fill(call)
