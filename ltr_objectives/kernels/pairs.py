@@ -30,7 +30,15 @@ import numpy as np
 from ltr_objectives.kernels._jit import allocating, apart, inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import FARTHEST, relative_to_top
 from ltr_objectives.kernels.lists import OneList, each_list
-from ltr_objectives.kernels.rankings import begin_draws, draw_ranking, draws_of, ranking_scratch
+from ltr_objectives.kernels.rankings import (
+    KEEP_NONE,
+    Kept,
+    begin_draws,
+    copy_order,
+    draw_ranking,
+    draws_of,
+    ranking_scratch,
+)
 from ltr_objectives.kernels.records import Rng, Terms
 from ltr_objectives.kernels.swaps import is_empty
 
@@ -66,6 +74,7 @@ class Inputs(NamedTuple):
     by_label: np.ndarray  # as in Queries, or empty if the kernel does not read it
     delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
     part: Part = WHOLE
+    kept: Kept = KEEP_NONE
 
 
 class Plan(NamedTuple):
@@ -240,14 +249,21 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
             return
         of_list, draws = plan(n, inputs), draws_of(rng)
         by_exponentials = _write_exponentials(x, inputs, r.E_by_row)
-        multiplies = begin_draws(x, inputs.noisy, rng, one.q, drawn)
+        keeps, kept = len(inputs.kept.order) > 0, inputs.kept
+        known = keeps and kept.known[one.q]
+        multiplies = not known and begin_draws(x, inputs.noisy, rng, one.q, drawn)
         for begin in range(0, draws, of_list.draws):
             if one.skip[0]:
                 return
             together = min(of_list.draws, draws - begin)
             for k in range(together):
                 order = r.orders[k * of_list.stride : k * of_list.stride + n]
+                if known:
+                    copy_order(kept.order[begin + k, one.first : one.last], order)
+                    continue
                 draw_ranking(x, min(n, inputs.ordered), of_list.top == n, rng, multiplies, order, drawn)
+                if keeps:
+                    copy_order(order, kept.order[begin + k, one.first : one.last])
             at = x
             if rng is not None and inputs.noisy:  # then a batch is one draw
                 at = drawn.noisy[:n]
@@ -260,6 +276,8 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
                 q=one.q, first=one.first, last=one.last, s=at, grad=one.grad, hess=one.hess, skip=one.skip
             )  # fmt: skip
             total += loop(at_draw, batch, inputs, r)
+        if keeps:
+            kept.known[one.q] = True
         if len(inputs.part.total) > 0:
             inputs.part.total[0] = total
         else:

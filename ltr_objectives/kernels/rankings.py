@@ -21,6 +21,29 @@ class Scratch(NamedTuple):
     strata: Strata | None
 
 
+class Kept(NamedTuple):
+    """The rankings of all draws, which the first part of a sum writes and the others read."""
+
+    order: np.ndarray  # int32, by draw and row: as in ``draw_ranking``; empty if rankings are not kept
+    known: np.ndarray  # by query: the rankings have been written
+
+
+KEEP_NONE = Kept(np.empty((0, 0), np.int32), np.zeros(0, np.bool_))
+
+
+def kept_rankings(draws: int, queries: int, rows: int) -> Kept:
+    """Return room for rankings."""
+    return Kept(np.empty((draws, rows), np.int32), np.zeros(queries, np.bool_))
+
+
+@inlined
+def copy_order(source, target):
+    """Copy a ranking from one kind of integers to another."""
+    apart()
+    for d in range(len(target)):
+        target[d] = source[d]
+
+
 @allocating
 def _strata_of(longest, rng: Rng | None):
     if rng is None:

@@ -139,9 +139,11 @@ class Mixture(Composite):
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
         grad, hess = call.queries._borrow_zeros()
+        rankings = call.rankings if len(self.parts) == 1 or call.rankings is not None else {}
+        of_parts = call._replace(grad=grad, hess=hess, rankings=rankings)
         for part in self.summands(call.queries, call.n_threads):
             if part.factor > 0:
-                part.add_to(call._replace(grad=grad, hess=hess), (call.grad, call.hess))
+                part.add_to(of_parts, (call.grad, call.hess))
         call.queries._give_back_zeros(grad, hess)
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:

@@ -10,6 +10,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.by_gain import pairs_by_gain
 from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.pairs import LOGISTIC, Inputs, Part, scale
+from ltr_objectives.kernels.rankings import KEEP_NONE
 from ltr_objectives.kernels.records import MANY, Out, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, UPPER
@@ -89,7 +90,7 @@ def _add_parts(call: Call, kernel: Callable[..., Any], q: int, parts: int, input
 
     def add(first: int, last: int) -> None:
         for k in range(first, last):
-            of_part = inputs._replace(part=Part(start=k, step=parts, total=totals[k]))
+            of_part = inputs._replace(part=Part(start=k, step=parts, total=totals[k]), kept=KEEP_NONE)
             kernel(q, q + 1, call.queries.ptr, call.scores, of_part, Out(sums[k, 0], sums[k, 1], stop, first=a))
 
     run(add, np.arange(parts + 1), (), call.n_threads, stop)
@@ -180,7 +181,9 @@ class PairwiseObjective(Objective):
     def fill(self, call: Call) -> None:
         pairs, inputs, kernel = self.pair_settings(), self._inputs(call.queries), pairs_by_rank
         if pairs.random:
-            inputs = inputs._replace(rng=call.rng(pairs.seed, pairs.draws, NOISES[pairs.noise], pairs.noise_scale))
+            rng = call.rng(pairs.seed, pairs.draws, NOISES[pairs.noise], pairs.noise_scale)
+            whole = inputs.ordered >= call.queries.longest and not inputs.noisy
+            inputs = inputs._replace(rng=rng, kept=call.rankings_of(rng) if whole else KEEP_NONE)
         if self._is_by_gain(inputs):
             kernel, inputs = pairs_by_gain, inputs._replace(by_label=call.queries.by_label)
         found = {q: self._parts(call.queries, q, inputs) for q in call.queries.longer_than(LONG) if not call.skip[q]}
