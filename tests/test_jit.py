@@ -9,6 +9,7 @@ import inspect
 import os
 import pickle
 import pkgutil
+import re
 import shutil
 import sys
 import textwrap
@@ -24,8 +25,9 @@ import ltr_objectives
 from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels._content import content_hash
-from ltr_objectives.kernels._jit import Kernel, inlined, kernel
+from ltr_objectives.kernels._jit import Kernel, allocating, inlined, kernel
 from ltr_objectives.kernels.partners import leaves_out_pairs
+from ltr_objectives.kernels.rankings import copy_order
 from ltr_objectives.kernels.rng import mix
 
 # the cache, in this process
@@ -473,6 +475,24 @@ def test_functions_that_reorder_sums_and_write_arrays_begin_by_stating_that_none
             writing += 1
             assert "apart()" in map(ast.unparse, function.body[:2]), function.name
     assert writing > 10
+
+
+def test_all_arrays_that_a_kernel_states_to_be_apart_are_noalias():
+    arrays = (numba.int64[::1],) * 2
+    copy_order.callee.compile(arrays)
+    head = re.search("define.*%arg.*", copy_order.callee.inspect_llvm(arrays))
+    pointers = re.findall(r"(?:ptr|\*) ([^%]*)%arg", head[0])  # older versions of numba write i8* for ptr
+    assert len(pointers) == 6  # of each array its data, its owner and a Python object
+    assert all("noalias" in attributes for attributes in pointers)
+
+
+def test_a_function_that_makes_an_array_does_not_compile_without_its_mark():
+    def made():
+        return np.zeros(3)[0]
+
+    assert allocating(made)() == 0.0
+    with pytest.raises(numba.core.errors.NumbaError):
+        kernel(made)()
 
 
 LEAKS = """
