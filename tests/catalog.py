@@ -169,7 +169,7 @@ EXAMPLES = {name: _objective_examples(name) for name in registry.objective_names
 MIXTURES = tuple(
     Mixture(parts, weights, normalize=False)
     for parts, weights in (
-        (["yetiloss:ndcg@3", "yetiloss:mrr", "yetirank:decay=.5"], (1.0, 0.3, 2.0)),
+        (["yetiloss:ndcg@3", "yetiloss:mrr", "yetirank:decay=.5;permutations=5"], (1.0, 0.3, 2.0)),
         (["lambdamart:map", "lambdamart:err@2", "listnet"], (0.5, 3.0, 1.0)),
         (["lambdamart:ndcg;truncation=2", "approxndcg"], (1.0, 0.1)),
         (["plrank", "lambdamart:lambda_norm=True", "rmse"], (1.0, 0.5, 0.0)),

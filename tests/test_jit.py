@@ -497,17 +497,19 @@ def test_a_function_that_makes_an_array_does_not_compile_without_its_mark():
 
 LEAKS = """
 import numpy as np
-from catalog import METRICS, OBJECTIVES
+from catalog import METRICS, MIXTURES, OBJECTIVES, PATHS
+from ltr_objectives import Queries
 from numba.core.runtime.nrt import rtsys
 
 rng = np.random.default_rng(0)
-labels, scores, sizes = rng.integers(0, 2, 36), rng.normal(size=36), [1, 3, 32]
+labels, scores = rng.integers(0, 2, (2, 36)), rng.normal(size=36)
 for repeat in range(2):
     before = rtsys.get_allocation_stats()
-    for objective in OBJECTIVES.values():
-        objective.gradient_hessian(scores, labels, sizes)
+    queries = Queries({"relevance": labels[0], "revenue": labels[1]}, [1, 3, 32])
+    for objective in (*OBJECTIVES.values(), MIXTURES[0], PATHS["goals"]):
+        objective.compute(queries, scores)
     for examples in METRICS.values():
-        examples[-1].per_query(scores, labels, sizes)
+        examples[-1].values(queries, scores)
     after = rtsys.get_allocation_stats()
 assert after.alloc - before.alloc > 100, "nothing was counted"
 assert after.alloc - before.alloc == after.free - before.free, (before, after)
