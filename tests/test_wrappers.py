@@ -1,6 +1,7 @@
 """Mixture, Subsample, Langevin and UnitHessian around other objectives."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from trainings import release
 from ltr_objectives import (
     Langevin,
     Mixture,
+    Objective,
     Ordinal,
     Queries,
     QueryRMSE,
@@ -23,6 +25,8 @@ from ltr_objectives import (
     evaluate,
     get_objective,
 )
+from ltr_objectives.kernels.rankings import kept_rankings
+from ltr_objectives.objectives import mixture
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical_size
 
@@ -48,6 +52,61 @@ def test_a_weight_means_the_same_whatever_the_size_of_the_gradient(data):
     for part in KINDS.values():
         grad, _ = Mixture([part]).compute(queries, scores)
         assert 0.5 < np.abs(grad).mean() < 2
+
+
+@dataclass(frozen=True)
+class Elsewhere(Objective):
+    """YetiLoss at other scores than those of the sum, or for other queries of the same documents."""
+
+    shift: float = 0.0
+    cut: bool = False
+
+    name = "elsewhere"
+
+    def fill(self, call):
+        if self.shift:
+            call = call._replace(scores=call.scores + self.shift * np.arange(call.queries.rows))
+        if self.cut:
+            queries = Queries(call.queries.labels, [1] * 30 + [call.queries.rows - 30])
+            call = call._replace(queries=queries, skip=np.zeros(31, np.bool_))
+        YetiLoss("map").fill(call)
+
+
+@pytest.mark.parametrize(
+    ("parts", "rooms"),
+    [
+        (["yetiloss:ndcg", "yetiloss:map"], 1),
+        (["yetiloss:err", "yetiloss:map", "yetirank", "yetirank:seed=1", "yetirank", "rmse"], 2),
+        (["yetiloss:ndcg", "yetiloss:map;seed=1", "yetiloss:err;permutations=4", "yetiloss:ndcg@1"], 0),
+        (["yetiloss:ndcg;permutations=21", "yetiloss:map;permutations=21"], 0),
+    ],
+)
+def test_equal_rankings_of_parts_are_drawn_once_and_change_nothing(parts, rooms, data, monkeypatch):
+    queries, scores = data
+    made = []
+    monkeypatch.setattr(mixture, "kept_rankings", lambda *sizes: made.append(kept_rankings(*sizes)) or made[-1])
+    found = Mixture(parts, normalize=False).compute(queries, scores)
+    assert len(made) == rooms
+    np.testing.assert_allclose(
+        found, sum(np.array(get_objective(o).compute(queries, scores)) for o in parts), rtol=1e-9
+    )
+
+
+def test_parts_at_other_scores_or_queries_draw_for_themselves(data):
+    queries, scores = data
+    for part in (Elsewhere(shift=0.01), Elsewhere(cut=True)):
+        parts = ["yetiloss:ndcg", "yetiloss:map", part]
+        found = Mixture(parts, normalize=False).compute(queries, scores)
+        alone = sum(np.array(get_objective(o).compute(queries, scores)) for o in parts)
+        np.testing.assert_allclose(found, alone, rtol=1e-9, atol=1e-12)
+
+
+def test_large_labels_of_a_part_keep_their_size_under_small_weights():
+    labels = np.array([2.0, 0.0, 1.0, 0.0])
+    large, usual = (Queries(size * labels, [4], weight=[weight]) for size, weight in ((1e200, 1e-130), (1.0, 1.0)))
+    (grad, _), (expected, _) = (Mixture(["yetiloss:dcg(gain_type=linear)", "yetiloss:mrr"]).compute(q, np.zeros(4))
+                                for q in (large, usual))  # fmt: skip
+    np.testing.assert_allclose(grad * 1e130, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e6])

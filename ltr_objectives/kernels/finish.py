@@ -53,9 +53,10 @@ def finish(first, last, ptr, out: Out, policy, weight, factor, result, adds, fin
         grad, hess = result.grad[a:b], result.hess[a:b]
         _repair(policy, g, h)
         for i in range(b - a):
-            x = (weight[0] if same else w[i]) * factor
-            grad[i] = grad[i] + g[i] * x if adds else g[i] * x
-            hess[i] = hess[i] + h[i] * x if adds else h[i] * x
+            x = weight[0] if same else w[i]
+            new_grad, new_hess = g[i] * x * factor, h[i] * x * factor  # x * factor could leave the range of float64
+            grad[i] = grad[i] + new_grad if adds else new_grad
+            hess[i] = hess[i] + new_hess if adds else new_hess
             bad += not (np.isfinite(grad[i]) and np.isfinite(hess[i]))
             g[i], h[i] = 0.0, 0.0
     finite[first] = bad == 0

@@ -23,6 +23,7 @@ from ltr_objectives.checks import (
 from ltr_objectives.errors import require, shown
 from ltr_objectives.extensible import Extensible, Named
 from ltr_objectives.goals import check_read
+from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.metrics.gains import read_gain
 from ltr_objectives.metrics.text import metric_to_learn
@@ -211,6 +212,10 @@ class Objective(Extensible, abc.ABC):
         returned = self.fill(call)
         require(returned is None, f"{type(self).__name__}.fill must write call.grad and call.hess and return nothing")
         return call._finish(self.policy, self.row_weight(call.queries), factor)
+
+    def _draws(self, call: Call) -> Rng | None:
+        """Return the random numbers with which it ranks whole lists, None if it draws no such rankings."""
+        return None
 
     def _check_clicks(self, queries: Queries) -> None:
         """Raise for clicks if the objective does not take them; warn of labels and propensities that are none."""

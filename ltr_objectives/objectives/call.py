@@ -1,20 +1,20 @@
 """The inputs and outputs of one computation of gradient and Hessian, and its last step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.finish import POLICIES, finish
-from ltr_objectives.kernels.rankings import KEEP_NONE, Kept, kept_rankings
+from ltr_objectives.kernels.rankings import Kept
 from ltr_objectives.kernels.records import Out, Rng
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.threads import LONG, run
 from ltr_objectives.queries import Queries
 
 Arrays = tuple[np.ndarray, np.ndarray]
-MOST_KEPT = 20  # rankings, of 4 bytes a row each
 BEYOND = {
     np.float64: "gradients are beyond the range of float64; scale scores, labels or gains down",
     np.float32: "gradients are beyond the range of float32; scale the labels or gains down, or normalise the metric",
@@ -43,8 +43,8 @@ class Call(NamedTuple):
         random stream unchanged: the first part of a sum draws the same numbers as alone.
     into : two float64 arrays of shape (rows,), optional
         Where the result is added; by default it is two new arrays, which the caller may keep.
-    rankings : dict, optional
-        The noisy rankings of the queries, by their random numbers, for the parts of a sum.
+    rankings : mapping
+        Room for the rankings that several parts of a sum draw.
     """
 
     queries: Queries
@@ -57,7 +57,7 @@ class Call(NamedTuple):
     dtype: type[np.floating[Any]] = np.float64
     path: tuple[int, ...] = ()
     into: Arrays | None = None
-    rankings: dict[Rng, Kept] | None = None
+    rankings: Mapping[tuple[Rng, int, int], Kept] = MappingProxyType({})
 
     def __setattr__(self, name: str, value: Any) -> None:
         # `call.grad *= 2` changes the array, and then assigns it
@@ -84,13 +84,9 @@ class Call(NamedTuple):
         """Return the random numbers of this iteration."""
         return Rng(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
-    def rankings_of(self, rng: Rng) -> Kept:
-        """Return the rankings with these random numbers, which parts of a sum share; none if they take much room."""
-        if self.rankings is None or rng.draws > MOST_KEPT:
-            return KEEP_NONE
-        if rng not in self.rankings:
-            self.rankings[rng] = kept_rankings(rng.draws, len(self.queries), self.queries.rows)
-        return self.rankings[rng]
+    def _ranked(self, rng: Rng) -> tuple[Rng, int, int]:
+        """Return what decides the rankings by these random numbers; the sum holds the arrays."""
+        return rng, id(self.scores), id(self.queries.ptr)
 
     def key(self, seed: int, own: np.uint64) -> np.uint64:
         """Return the key of random numbers for this iteration and path; ``own`` identifies the kind of draw."""
@@ -102,7 +98,7 @@ class Call(NamedTuple):
     def _finish(self, policy: str, weight: np.ndarray | None, factor: float = 1.0) -> Arrays:
         """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian, or add to ``into``.
 
-        They are zero in the queries of ``skip``. ``grad`` and ``hess`` are zeros afterwards.
+        That of the queries of ``skip`` is zero. ``grad`` and ``hess`` are zeros afterwards.
         """
         dtype = self.dtype
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")

@@ -1,5 +1,6 @@
 r"""Sums of objectives."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -9,6 +10,8 @@ import numpy as np
 from ltr_objectives.checks import check_list, check_weights
 from ltr_objectives.errors import LTRError, described, require
 from ltr_objectives.goals import check_goal, with_goal
+from ltr_objectives.kernels.rankings import Kept, kept_rankings
+from ltr_objectives.kernels.records import Rng
 from ltr_objectives.language import weight_text
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
@@ -16,6 +19,8 @@ from ltr_objectives.objectives.composite import Composite, Member
 from ltr_objectives.objectives.text import read_parts
 from ltr_objectives.objectives.typical import typical_size
 from ltr_objectives.queries import Labels, Queries, labels_by_goal
+
+MOST_KEPT = 20  # rankings, of 4 bytes a row each
 
 
 @dataclass(frozen=True)
@@ -139,12 +144,21 @@ class Mixture(Composite):
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
         grad, hess = call.queries._borrow_zeros()
-        rankings = call.rankings if len(self.parts) == 1 or call.rankings is not None else {}
-        of_parts = call._replace(grad=grad, hess=hess, rankings=rankings)
+        of_parts = call._replace(grad=grad, hess=hess, rankings={**call.rankings, **self._room(call)})
         for part in self.summands(call.queries, call.n_threads):
             if part.factor > 0:
                 part.add_to(of_parts, (call.grad, call.hess))
         call.queries._give_back_zeros(grad, hess)
+
+    def _room(self, call: Call) -> dict[Any, Kept]:
+        """Return room for the rankings that several parts draw, unless it is large."""
+
+        def draws(objective: Objective, queries: Queries) -> Rng | None:
+            return objective._draws(call._replace(queries=queries))
+
+        found = Counter(part.on(call.queries, draws) for part in self.members if part.factor > 0)
+        shared = [rng for rng, count in found.items() if rng is not None and count > 1 and rng.draws <= MOST_KEPT]
+        return {call._ranked(rng): kept_rankings(rng.draws, len(call.queries), call.queries.rows) for rng in shared}
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:
         self.fill(call)

@@ -11,7 +11,7 @@ from ltr_objectives.kernels.by_gain import pairs_by_gain
 from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.pairs import LOGISTIC, Inputs, Part, scale
 from ltr_objectives.kernels.rankings import KEEP_NONE
-from ltr_objectives.kernels.records import MANY, Out, Terms
+from ltr_objectives.kernels.records import MANY, Out, Rng, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, UPPER
 from ltr_objectives.kernels.threads import LONG, run
@@ -81,6 +81,11 @@ class PairSettings(NamedTuple):
     @property
     def near(self) -> int:
         return MANY if self.neighbors == "all" else self.neighbors
+
+
+def _ranks_all(inputs: Inputs, queries: Queries) -> bool:
+    """Return True if the rankings of a draw are whole, so that other metrics can read them."""
+    return inputs.ordered >= queries.longest and not inputs.noisy
 
 
 def _add_parts(call: Call, kernel: Callable[..., Any], q: int, parts: int, inputs: Inputs) -> None:
@@ -178,12 +183,20 @@ class PairwiseObjective(Objective):
             return bool(asked)
         return propensity is None and (metric is None or metric.maximum is not None)
 
+    def _rng(self, call: Call) -> Rng | None:
+        pairs = self.pair_settings()
+        if not pairs.random:
+            return None
+        return call.rng(pairs.seed, pairs.draws, NOISES[pairs.noise], pairs.noise_scale)
+
+    def _draws(self, call: Call) -> Rng | None:
+        return self._rng(call) if _ranks_all(self._inputs(call.queries), call.queries) else None
+
     def fill(self, call: Call) -> None:
-        pairs, inputs, kernel = self.pair_settings(), self._inputs(call.queries), pairs_by_rank
-        if pairs.random:
-            rng = call.rng(pairs.seed, pairs.draws, NOISES[pairs.noise], pairs.noise_scale)
-            whole = inputs.ordered >= call.queries.longest and not inputs.noisy
-            inputs = inputs._replace(rng=rng, kept=call.rankings_of(rng) if whole else KEEP_NONE)
+        inputs, rng, kernel = self._inputs(call.queries), self._rng(call), pairs_by_rank
+        if rng is not None:
+            kept = call.rankings.get(call._ranked(rng), KEEP_NONE) if _ranks_all(inputs, call.queries) else KEEP_NONE
+            inputs = inputs._replace(rng=rng, kept=kept)
         if self._is_by_gain(inputs):
             kernel, inputs = pairs_by_gain, inputs._replace(by_label=call.queries.by_label)
         found = {q: self._parts(call.queries, q, inputs) for q in call.queries.longer_than(LONG) if not call.skip[q]}
