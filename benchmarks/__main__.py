@@ -11,6 +11,7 @@ from benchmarks.equivalence import equivalence
 from benchmarks.kernels import kernels
 from benchmarks.latency import latency
 from benchmarks.money import money
+from benchmarks.movielens import movielens
 from benchmarks.one_list import one_list
 from benchmarks.publish import publish
 from benchmarks.quality import quality
@@ -42,6 +43,7 @@ app.command()(evaluation)
 app.command()(kernels)
 app.command()(latency)
 app.command()(money)
+app.command()(movielens)
 app.command()(one_list)
 app.command()(publish)
 app.command()(quality)

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from commands import write_letor
 from loading import load
-from movielens_files import movielens_archive
 
-from benchmarks import movielens
 from ltr_objectives.datasets import load_letor, make_ranking_fold
 
 nbformat = pytest.importorskip("nbformat")
@@ -38,7 +36,6 @@ def smaller(name: str) -> Any:
     for category in ("DeprecationWarning", "PendingDeprecationWarning"):  # a reader sees those of the cells alone
         lines += [f"warnings.simplefilter('ignore', {category})"]
         lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
-    lines += ["sys.path.append('..')", "from benchmarks import movielens", f"movielens.MD5 = {movielens.MD5}"]
     lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
     notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))
     return notebook
@@ -50,8 +47,6 @@ def test_they_run_on_small_data(monkeypatch, tmp_path):
     for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", "catboost", "matplotlib", "pandas", "scipy"):
         pytest.importorskip(package)
     monkeypatch.delenv("LTR_DATA", raising=False)
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path))
-    movielens_archive(monkeypatch, tmp_path / "movielens", "ml-1m", 40, 60)
     made = {name: smaller(name) for name in SMALL}
     cells = []
     for notebook in made.values():
