@@ -103,12 +103,13 @@ def _range(most: Any) -> str:
 
 def scaling(document: Document) -> Lines:
     """Tabulate time and memory by rows."""
-    threads = document["threads"]
-    lines = [["gradients of", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row"]]
+    more = list(document["results"][0]["modelled"])
+    lines = [["gradients of", "rows", "1 thread, ms", f"{document['threads']} threads, ms", "times linear",
+              *(f"{p} threads, modelled, ms" for p in more), "bytes a row"]]  # fmt: skip
     for r in document["results"]:
-        ratios = f"{r['linear']:.2f}", f"{r['one_thread'] / r['seconds']:.2f}"
+        one, all_, *by_model = (f"{1e3 * s:.1f}" for s in (r["one_thread"], r["seconds"], *r["modelled"].values()))
         lines.append(
-            [r["objective"], f"{r['rows']:,}", f"{1e3 * r['seconds']:.1f}", *ratios, f"{r['bytes_a_row']:.0f}"]
+            [r["objective"], f"{r['rows']:,}", one, all_, f"{r['linear']:.2f}", *by_model, f"{r['bytes_a_row']:.0f}"]
         )
     return lines
 

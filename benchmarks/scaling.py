@@ -1,10 +1,12 @@
 """``python -m benchmarks scaling``: time and memory of an iteration by rows, list length and threads."""
 
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Annotated, Any
+from unittest.mock import patch
 
 import numpy as np
 from rich.progress import track
@@ -13,6 +15,7 @@ from typer import Option
 from benchmarks.iteration import Timer, seconds
 from benchmarks.publish import long_lists, pipe_table, save
 from ltr_objectives.datasets import MSLR_SHARES
+from ltr_objectives.kernels import threads as pool
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.text import get_metric
 from ltr_objectives.objectives.mixture import get_objective
@@ -29,6 +32,9 @@ SHORTER = (  # what costs less than the defaults in long lists
 SLOW = 1.0  # seconds of a first iteration that is not repeated
 STATUS = Path("/proc/self/status")
 KIB = 1024  # its unit
+MORE_THREADS = 8, 32  # of the model
+BYTES_A_ROW = 100  # that a gradient reads and writes: scores, gains, sums, and gradient and Hessian twice
+COPIED, PIECES = 1 << 28, 64  # bytes, much more than a cache has
 
 
 def most_memory() -> int:
@@ -65,10 +71,39 @@ def measure(
     return min(found), growth
 
 
+def serial_seconds(name: str, group: np.ndarray, rounds: int) -> float:
+    """Measure the least seconds of a gradient in which no kernel runs, which more threads do not lower."""
+    made, queries = get_objective(name), Queries(np.arange(group.sum(), dtype=np.float32) % 2, group)
+    scores = np.random.default_rng(0).standard_normal(queries.rows)
+    made.compute(queries, scores)  # what is computed once for the data
+    users = [module for module in list(sys.modules.values()) if getattr(module, "run", None) is pool.run]
+    for module in users:
+        patch.object(module, "run", lambda *arguments, **options: None).start()
+    found = min(seconds(lambda: made.compute(queries, scores, dtype=np.float32)) for _ in range(rounds))
+    patch.stopall()
+    return found
+
+
+def bytes_a_second(threads: int) -> float:
+    """Measure the most bytes that all threads together read and write while they copy an array."""
+    source, target = np.ones((2, PIECES, COPIED // PIECES), np.uint8)
+
+    def copy(first: int, last: int) -> None:
+        target[first:last] = source[first:last]
+
+    took = min(seconds(lambda: pool.run(copy, np.arange(PIECES + 1), (), threads)) for _ in range(9))
+    return 2 * COPIED / took
+
+
+def modelled(serial: float, one_thread: float, rows: int, rate: float, threads: int) -> float:
+    """Return the seconds of more threads: what is serial, and a share of the rest or what memory takes for the rows."""
+    return serial + max((one_thread - serial) / threads, BYTES_A_ROW * rows / rate)
+
+
 def apart(*arguments: Any) -> tuple[float, float]:
     """Measure in a new process, so that nothing else adds to its memory."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(measure, *arguments).result()
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        return processes.submit(measure, *arguments).result()
 
 
 def all_names() -> list[str]:
@@ -91,7 +126,7 @@ def one_list(name: str, sizes: list[int], rounds: int, limit: float) -> list[dic
 
 
 def scaling(
-    objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg;truncation=30,lambdamart,yetiloss,plrank",
+    objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg;truncation=30,lambdamart,yetiloss:ndcg,plrank",
     rows: Annotated[str, Option(help="About so many.")] = "70000,230000,700000,2300000",
     longest: Annotated[str, Option(help="Documents of single long lists, for every objective and metric.")] = (
         "10000,100000,1000000"
@@ -104,22 +139,29 @@ def scaling(
 ) -> None:
     """Time an iteration by rows and threads, and measure its memory.
 
-    It runs with one thread and with all. Every objective and metric runs on single long lists, in processor time.
+    It runs with one thread and with all. The time of 8 and of 32 threads is modelled: what is serial, and a share of
+    the rest, or what this machine's memory takes for the rows if that is more. Every objective and metric runs on
+    single long lists, in processor time.
     """
     console = terminal()
     results: list[dict[str, Any]] = []
     sizes = [int(n) for n in rows.split(",")]
     names = [name.strip() for name in objectives.split(",")]
+    rate = bytes_a_second(threads)
     for name, size in track([(n, s) for n in names for s in sizes], console=console, transient=True):
         group = lists(size // 118)
         (time, growth), (one, _) = apart(name, group, threads, rounds), apart(name, group, 1, rounds)
-        per_row = time / group.sum()
+        total = int(group.sum())
+        per_row = time / total
         first = next((r for r in results if r["objective"] == name), None)
-        results.append({"objective": name, "rows": int(group.sum()), "seconds": time, "one_thread": one,
+        serial = serial_seconds(name, group, rounds)
+        results.append({"objective": name, "rows": total, "seconds": time, "one_thread": one, "serial": serial,
                         "linear": per_row / first["per_row"] if first else 1.0, "per_row": per_row,
-                        "bytes_a_row": growth})  # fmt: skip
+                        "bytes_a_row": growth,
+                        "modelled": {str(p): modelled(serial, one, total, rate, p) for p in MORE_THREADS}})  # fmt: skip
     long: list[dict[str, Any]] = []
     for name in track([n for n in all_names() if only in n], "long lists", console=console, transient=True):
         long += one_list(name, [int(n) for n in longest.split(",")], rounds, limit)
     console.print(pipe_table(long_lists({"long": long})), soft_wrap=True, markup=False)
-    save("scaling", {"threads": threads, "results": results, "long": long}, out, console)
+    settings = {"threads": threads, "bytes_a_second": rate}
+    save("scaling", {**settings, "results": results, "long": long}, out, console)
