@@ -309,15 +309,18 @@ def test_numbers_about_speed():
     seconds = {(r["library"], r["objective"]): np.array(r["seconds"]) for r in training["results"]}
     contains(readme, f"{training['trees']} trees on {training['rows']:,} documents")
     contains(speed, f"{training['trees']} trees", f"{training['rows']:,} rows")
-    for library, native, factor in (("catboost", "YetiRank", 1 / 3), ("xgboost", "rank:ndcg", 3 / 4),
-                                    ("lightgbm", "lambdarank", 1)):  # fmt: skip
-        ratio = np.median(seconds[library, "yetiloss:ndcg"] / seconds[library, native])
-        assert ratio == pytest.approx(factor, abs=0.05)
+    catboost, xgboost, lightgbm = (
+        np.median(seconds[library, "yetiloss:ndcg"] / seconds[library, native])
+        for library, native in (("catboost", "YetiRank"), ("xgboost", "rank:ndcg"), ("lightgbm", "lambdarank"))
+    )
+    contains(speed, f"{catboost:.1f} times as long as YetiRank", f"{xgboost:.1f} times as long as `rank:ndcg`")
+    assert lightgbm == pytest.approx(1, abs=0.05)
     ratios = {r[0]: float(r[-1].split()[0]) for r in publish.evaluation(values("evaluation"))[1:]}
     assert (ratios["xgboost"], ratios["lightgbm"]) == pytest.approx((0.5, 1), abs=0.1)
     contains(speed, f"{ratios['catboost']:.1f} times as long as in CatBoost")
     spinning = [np.median(r["seconds"]) / np.median(seconds["lightgbm", r["objective"]])
-                for r in values("training_spinning")["results"] if r["library"] == "lightgbm"]  # fmt: skip
+                for r in values("training_spinning")["results"]
+                if r["library"] == "lightgbm" and "yetiloss" not in r["objective"]]  # it had ten draws  # fmt: skip
     contains(speed, f"{span(spinning, 1)} times as long")
     first = np.median([r["warm"] for r in values("startup")["results"]])
     contains(speed, f"{first:.1f} s together")
@@ -525,5 +528,5 @@ def test_other_numbers_of_the_paper():
     )
     calls = sum(map(len, read_toml(ROOT / "tests" / "refusals.toml").values()))
     contains(page("paper/paper.md"), f"a list of about {round(calls, -2)} such calls",
-             f"takes {span(xgboost, 1)} times as long as with the library's own ranking objective in XGBoost, "
+             f"takes {np.median(xgboost):.1f} times as long as with the library's own ranking objective in XGBoost, "
              f"{span(lightgbm, 1)} times in LightGBM, and {np.median(catboost):.1f} times")  # fmt: skip
