@@ -140,5 +140,5 @@ def test_published_tables_are_those_of_the_results_and_a_block_alone_is_replaced
     for page in publish.PAGES if (publish.ROOT / "README.md").exists() else ():
         text = page.read_text()
         assert publish.published(text, publish.RESULTS) == text, f"{page}: run python -m benchmarks publish"
-    found = publish.published("a\n<!-- table: kernels -->\nold\n<!-- end -->\nb\n", publish.RESULTS)
-    assert ("old" in found, found[:2], found[-3:]) == (False, "a\n", "\nb\n")
+    found = publish.published("a\n<!-- table: kernels -->\nstale\n<!-- end -->\nb\n", publish.RESULTS)
+    assert ("stale" in found, found[:2], found[-3:]) == (False, "a\n", "\nb\n")
