@@ -149,6 +149,13 @@ def test_the_metric_s_own_yetiloss_is_level():
     assert f"None of {len(own)} differences from" in method
     assert f"{(own['difference'] < 0).sum()} are below zero" in method
     assert f"errors of {own['se'].min():.3f} to {own['se'].max():.3f} the set" in method
+    more = pd.read_csv(RESULTS / "itself_untuned" / "against.csv")
+    z = more["difference"] / more["se"]
+    assert (more["p"] > 0.05).all()
+    assert (z < 2).all()
+    assert f"None of {len(more)} differences is significant" in method
+    assert f"; {(z < -2).sum()} are below zero by two standard errors" in method
+    assert f"in none of {len(own) + len(more)} comparisons" in (ROOT / "docs" / "results.md").read_text()
 
 
 def test_the_front_page_has_the_numbers_of_other_pages():
