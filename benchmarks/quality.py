@@ -65,7 +65,7 @@ def quality(
     objectives: Annotated[
         str, Option(help="Ours; {metric} in a name is replaced by each of --metrics in turn.")
     ] = "lambdamart,yetirank,yetiloss,yetiloss:{metric}",
-    natives: Annotated[str, Option(help="'usual', 'none', or names; {metric} as above.")] = "usual",
+    natives: Annotated[str, Option(help="'usual', names, or both, or 'none'; {metric} as above.")] = "usual",
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
     seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,

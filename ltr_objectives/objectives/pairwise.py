@@ -190,7 +190,8 @@ class PairwiseObjective(Objective):
         return call.rng(pairs.seed, pairs.draws, NOISES[pairs.noise], pairs.noise_scale)
 
     def _draws(self, call: Call) -> Rng | None:
-        return self._rng(call) if _ranks_all(self._inputs(call.queries), call.queries) else None
+        rng = self._rng(call)
+        return rng if rng is not None and _ranks_all(self._inputs(call.queries), call.queries) else None
 
     def fill(self, call: Call) -> None:
         inputs, rng, kernel = self._inputs(call.queries), self._rng(call), pairs_by_rank
