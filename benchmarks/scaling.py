@@ -1,7 +1,9 @@
 """``python -m benchmarks scaling``: time and memory of an iteration by rows, list length and threads."""
 
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
@@ -71,17 +73,23 @@ def measure(
     return min(found), growth
 
 
-def serial_seconds(name: str, group: np.ndarray, rounds: int) -> float:
-    """Measure the least seconds of a gradient in which no kernel runs, which more threads do not lower."""
+def serial_seconds(name: str, group: np.ndarray, threads: int, rounds: int) -> float:
+    """Measure the least seconds of a gradient that more threads do not lower.
+
+    Its kernels are called for as many parts of the data as so many threads take, but each part is empty.
+    """
     made, queries = get_objective(name), Queries(np.arange(group.sum(), dtype=np.float32) % 2, group)
     scores = np.random.default_rng(0).standard_normal(queries.rows)
     made.compute(queries, scores)  # what is computed once for the data
-    users = [module for module in list(sys.modules.values()) if getattr(module, "run", None) is pool.run]
-    for module in users:
-        patch.object(module, "run", lambda *arguments, **options: None).start()
-    found = min(seconds(lambda: made.compute(queries, scores, dtype=np.float32)) for _ in range(rounds))
-    patch.stopall()
-    return found
+
+    def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], *options: Any) -> None:
+        for _ in range(min(pool.CHUNKS_PER_THREAD * threads, len(ptr) - 1)):
+            kernel(0, 0, *arguments)
+
+    with ExitStack() as stack:
+        for module in [module for module in list(sys.modules.values()) if vars(module).get("run") is pool.run]:
+            stack.enter_context(patch.object(module, "run", run))
+        return min(seconds(lambda: made.compute(queries, scores, dtype=np.float32)) for _ in range(rounds))
 
 
 def bytes_a_second(threads: int) -> float:
@@ -139,9 +147,9 @@ def scaling(
 ) -> None:
     """Time an iteration by rows and threads, and measure its memory.
 
-    It runs with one thread and with all. The time of 8 and of 32 threads is modelled: what is serial, and a share of
-    the rest, or what this machine's memory takes for the rows if that is more. Every objective and metric runs on
-    single long lists, in processor time.
+    It runs with one thread and with all. The time of all, of 8 and of 32 threads is modelled too: what is serial, and
+    a share of the rest, or what this machine's memory takes for the rows if that is more. Every objective and metric
+    runs on single long lists, in processor time.
     """
     console = terminal()
     results: list[dict[str, Any]] = []
@@ -154,11 +162,12 @@ def scaling(
         total = int(group.sum())
         per_row = time / total
         first = next((r for r in results if r["objective"] == name), None)
-        serial = serial_seconds(name, group, rounds)
-        results.append({"objective": name, "rows": total, "seconds": time, "one_thread": one, "serial": serial,
+        serial = {p: serial_seconds(name, group, p, rounds) for p in (threads, *MORE_THREADS)}
+        results.append({"objective": name, "rows": total, "seconds": time, "one_thread": one,
                         "linear": per_row / first["per_row"] if first else 1.0, "per_row": per_row,
                         "bytes_a_row": growth,
-                        "modelled": {str(p): modelled(serial, one, total, rate, p) for p in MORE_THREADS}})  # fmt: skip
+                        "serial": {str(p): s for p, s in serial.items()},
+                        "modelled": {str(p): modelled(s, one, total, rate, p) for p, s in serial.items()}})  # fmt: skip
     long: list[dict[str, Any]] = []
     for name in track([n for n in all_names() if only in n], "long lists", console=console, transient=True):
         long += one_list(name, [int(n) for n in longest.split(",")], rounds, limit)
