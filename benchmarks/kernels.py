@@ -74,8 +74,6 @@ CASES = (
     Case("YetiLoss NDCG, all pairs", "yetiloss:ndcg", "CatBoost YetiRank:mode=NDCG",
          _native("catboost", "YetiRank:mode=NDCG"), THIRD),
     Case("YetiLoss NDCG, all pairs", "yetiloss:ndcg", "our ten rankings", _ours("yetiloss:ndcg;permutations=10")),
-    Case("YetiLoss NDCG + MAP with a threshold", "yetiloss:ndcg+yetiloss:map(threshold=2)", "our NDCG",
-         _ours("yetiloss:ndcg")),
     Case("YetiLoss MAP, all pairs", "yetiloss:map", "CatBoost YetiRank:mode=MAP",
          _native("catboost", "YetiRank:mode=MAP"), THIRD),
     Case("YetiLoss gap, all pairs", "yetiloss:gap", "CatBoost YetiRank:mode=MAP",
