@@ -25,7 +25,7 @@ from ltr_objectives import (
     evaluate,
     get_objective,
 )
-from ltr_objectives.kernels.rankings import kept_rankings
+from ltr_objectives.kernels.rankings import Kept, kept_rankings
 from ltr_objectives.objectives import mixture
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical_size
@@ -90,6 +90,15 @@ def test_equal_rankings_of_parts_are_drawn_once_and_change_nothing(parts, rooms,
     np.testing.assert_allclose(
         found, sum(np.array(get_objective(o).compute(queries, scores)) for o in parts), rtol=1e-9
     )
+
+    def as_given(draws, count, rows):
+        known = Kept(np.empty((draws, rows), np.int32), np.ones(count, np.bool_))
+        known.order[:] = np.arange(rows) - np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
+        return known
+
+    monkeypatch.setattr(mixture, "kept_rankings", as_given)
+    read = Mixture(parts, normalize=False).compute(queries, scores)
+    assert np.allclose(read, found, rtol=1e-9) == (rooms == 0)
 
 
 def test_parts_at_other_scores_or_queries_draw_for_themselves(data):
