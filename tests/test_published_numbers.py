@@ -60,7 +60,8 @@ def test_sentences_have_the_numbers_of_the_tables():
     queries = [lead(name)["queries"].max() for name in ("untuned", "untuned_catboost", "held_halves", "held_catboost")]
     counts = [f"{n:,}" for n in (*queries, both["queries"].max())]
     equivalent = [f"{(c['equivalent_p'] < 0.05).sum()} of {len(c)}" for c in (cells, others)]
-    for text in (f"in {equivalent[0]} cases", f"{counts[2]} others {equivalent[1]} were equivalent too",
+    on_others = f"On {counts[2]} others (CatBoost: {counts[3]}) {equivalent[1]} were equivalent too"
+    for text in (f"in {equivalent[0]} cases", on_others,
                  with_error(ahead["difference"], ahead["se"])[0], with_error(behind["difference"], behind["se"])[1],
                  with_error(err["difference"], err["se"])[1], *counts[:2]):  # fmt: skip
         assert text in readme, text
