@@ -61,7 +61,7 @@ def test_sentences_have_the_numbers_of_the_tables():
     counts = [f"{n:,}" for n in (*queries, both["queries"].max())]
     equivalent = [f"{(c['equivalent_p'] < 0.05).sum()} of {len(c)}" for c in (cells, others)]
     on_others = f"On {counts[2]} others (CatBoost: {counts[3]}) {equivalent[1]} were equivalent too"
-    for text in (f"in {equivalent[0]} cases", on_others,
+    for text in (f"{equivalent[0]} comparisons with", on_others,
                  with_error(ahead["difference"], ahead["se"])[0], with_error(behind["difference"], behind["se"])[1],
                  with_error(err["difference"], err["se"])[1], *counts[:2]):  # fmt: skip
         assert text in readme, text
@@ -70,6 +70,8 @@ def test_sentences_have_the_numbers_of_the_tables():
     assert (both["p"] > 0.05).all()
     shop = lead("untuned_catboost").loc["product search"]
     assert sorted(shop.index[shop["p"] < 0.05].get_level_values("metric")) == ["err", "mrr"]
+    behind_there = [with_error(*shop.loc[(metric, "catboost"), ["difference", "se"]])[1] for metric in ("mrr", "err")]
+    assert f"MRR is behind by {behind_there[0]} and ERR by {behind_there[1]}, significantly" in results
     films = lead("untuned_catboost").loc[("MovieLens", "map", "catboost"), ["difference", "se"]]
     far = others[others["equivalent_p"] > 0.05].set_index(["metric", "library"])["within"]
     assert far.index.tolist() == [("mrr", "lightgbm"), ("mrr", "catboost")]
