@@ -229,6 +229,34 @@ def _write_exponentials(x, inputs: Inputs, E):
     return relative_to_top(x, inputs.sigma, E) and inputs.loss == LOGISTIC
 
 
+@inlined_kernel
+def _is_known(q, inputs: Inputs, rng: Rng | None):
+    """Return True if another part of the sum has kept the rankings of the query."""
+    if rng is None:
+        return False
+    return len(inputs.kept.order) > 0 and inputs.kept.known[q]
+
+
+@inlined_kernel
+def _copy(one: OneList, draw, order, keeps, inputs: Inputs, rng: Rng | None):
+    """Keep the ranking of a draw if there is room, or read it."""
+    if rng is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
+        if len(inputs.kept.order) > 0:
+            kept = inputs.kept.order[draw, one.first : one.last]
+            if keeps:
+                copy_order(order, kept)
+            else:
+                copy_order(kept, order)
+
+
+@inlined_kernel
+def _end(q, inputs: Inputs, rng: Rng | None):
+    """Say that the rankings of the query are known."""
+    if rng is not None:  # noqa: SIM102  as above
+        if len(inputs.kept.order) > 0:
+            inputs.kept.known[q] = True
+
+
 def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
     """Return the kernel that draws the rankings of each list and adds its pairs by ``loop``.
 
@@ -249,8 +277,7 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
             return
         of_list, draws = plan(n, inputs), draws_of(rng)
         by_exponentials = _write_exponentials(x, inputs, r.E_by_row)
-        keeps, kept = len(inputs.kept.order) > 0, inputs.kept
-        known = keeps and kept.known[one.q]
+        known = _is_known(one.q, inputs, rng)
         multiplies = not known and begin_draws(x, inputs.noisy, rng, one.q, drawn)
         for begin in range(0, draws, of_list.draws):
             if one.skip[0]:
@@ -259,11 +286,10 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
             for k in range(together):
                 order = r.orders[k * of_list.stride : k * of_list.stride + n]
                 if known:
-                    copy_order(kept.order[begin + k, one.first : one.last], order)
-                    continue
-                draw_ranking(x, min(n, inputs.ordered), of_list.top == n, rng, multiplies, order, drawn)
-                if keeps:
-                    copy_order(order, kept.order[begin + k, one.first : one.last])
+                    _copy(one, begin + k, order, False, inputs, rng)
+                else:
+                    draw_ranking(x, min(n, inputs.ordered), of_list.top == n, rng, multiplies, order, drawn)
+                    _copy(one, begin + k, order, True, inputs, rng)
             at = x
             if rng is not None and inputs.noisy:  # then a batch is one draw
                 at = drawn.noisy[:n]
@@ -276,8 +302,7 @@ def pair_kernel(scratch: Any, plan: Any, loop: Any) -> Callable[..., Any]:
                 q=one.q, first=one.first, last=one.last, s=at, grad=one.grad, hess=one.hess, skip=one.skip
             )  # fmt: skip
             total += loop(at_draw, batch, inputs, r)
-        if keeps:
-            kept.known[one.q] = True
+        _end(one.q, inputs, rng)
         if len(inputs.part.total) > 0:
             inputs.part.total[0] = total
         else:
